@@ -101,20 +101,29 @@ static int write_directory(const struct weft_page_trace *traces, size_t count, c
 int cli_html(struct cli_args *args)
 {
 	const char *out = NULL;
-	bool compare = false;
+	bool compare = false, is_empty = false;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT",
 		"write one file if OUT ends in .html or is -, otherwise a directory for a web server"},
 	    CLI_OPTION_COMPARE(&compare),
+	    {"empty", 0, CLI_FLAG, &is_empty, NULL, "write a page without a trace, in which its reader opens traces"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, -1);
+	int exit = cli_parse(args, options, CLI_ANY_NUMBER);
 	if (exit >= 0)
 		return exit;
 	if (!out)
 		return cli_fail_verb("html", "no output; use -o OUT.html or -o DIRECTORY");
+	const size_t out_bytes = strlen(out);
+	const bool is_file = strcmp(out, "-") == 0 || (out_bytes > 5 && strcmp(out + out_bytes - 5, ".html") == 0);
+	if (is_empty && args->argc > 0)
+		return cli_fail_verb("html", "--empty takes no trace: %s", args->argv[0]);
+	if (!is_empty && args->argc == 0)
+		return cli_fail_verb("html", "no trace; usage: weft html [OPTIONS] %s", args->operands);
+	if (is_empty)
+		return (is_file ? write_page : write_directory)(NULL, 0, out);
 	struct open_plan **pictures;
-	const size_t count = cli_make_pictures(&pictures, args, compare), length = strlen(out);
+	const size_t count = cli_make_pictures(&pictures, args, compare);
 	size_t opened = 0;
 	struct packed *packed = calloc(count + 1, sizeof *packed);
 	struct weft_page_trace *traces = calloc(count + 1, sizeof *traces);
@@ -125,10 +134,8 @@ int cli_html(struct cli_args *args)
 	}
 	for (; exit < 0 && opened < count; opened++)
 		exit = pack_picture(&traces[opened], &packed[opened], pictures[opened]);
-	if (exit < 0) {
-		bool is_file = strcmp(out, "-") == 0 || (length > 5 && strcmp(out + length - 5, ".html") == 0);
+	if (exit < 0)
 		exit = (is_file ? write_page : write_directory)(traces, count, out);
-	}
 	while (opened-- > 0) {
 		weft_trace_close(packed[opened].trace);
 		weft_vec_free(&packed[opened].bytes);

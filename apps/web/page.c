@@ -47,6 +47,8 @@ static void put_escaped(struct out *o, const char *text)
 
 static void put_title(struct out *o, const struct weft_page_trace *traces, size_t count)
 {
+	if (count == 0)
+		put_cstring(o, "weft");
 	for (size_t i = 0; i < count; i++) {
 		put_escaped(o, traces[i].name);
 		put_cstring(o, i + 1 < count ? ", " : " \xe2\x80\x93 weft");

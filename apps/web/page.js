@@ -99,6 +99,13 @@ function followAddress(stage) {
 		go();
 }
 
+/* Connects the page with its first open trace. */
+function begin(stage) {
+	followAddress(stage);
+	if (window.top === window) // in a frame, the page around it keeps the keyboard focus
+		stage.surface.canvas.focus({preventScroll: true});
+}
+
 async function page() {
 	compileCore(); /* compiles while the browser still loads the traces */
 	Helper.prepare();
@@ -118,13 +125,12 @@ async function page() {
 	globalThis.weft.stage = stage;
 	if (traces.some(trace => trace.isLive))
 		await new Follower(stage, traces).begin();
-	else
+	else if (traces.length)
 		await openAll(stage, traces);
-	if (stage.surface.count) {
-		followAddress(stage);
-		if (window.top === window) // in a frame, the page around it keeps the keyboard focus
-			stage.surface.canvas.focus({preventScroll: true});
-	}
+	else
+		stage.showStart(() => begin(stage));
+	if (stage.surface.count)
+		begin(stage);
 	element.dataset.ready = "";
 }
 

@@ -11,6 +11,33 @@ function closeButton(act) {
 	return button;
 }
 
+/* Returns a header of an archive in the format ustar. */
+function tarHeader(name, size) {
+	if (name.length > 100)
+		throw new Error(`${name}: the name is too long`);
+	const header = new Uint8Array(512), put = (at, text) => header.set(new TextEncoder().encode(text), at);
+	put(0, name);
+	put(124, size.toString(8).padStart(11, "0"));
+	put(148, "        0");
+	put(257, "ustar\x0000");
+	put(148, `${header.reduce((sum, byte) => sum + byte, 0).toString(8).padStart(6, "0")}\0`);
+	return header;
+}
+
+/* Returns the pieces of an archive of a dropped folder. */
+async function packFolder(folder, path = "") {
+	const pieces = [];
+	for await (const [name, entry] of folder.entries()) {
+		if (entry.kind === "directory") {
+			pieces.push(...await packFolder(entry, `${path}${name}/`));
+			continue;
+		}
+		const file = await entry.getFile();
+		pieces.push(tarHeader(path + name, file.size), file, new Uint8Array(-file.size & 511));
+	}
+	return pieces;
+}
+
 class Stage {
 	constructor(element) {
 		this.element = element;
@@ -96,6 +123,7 @@ class Stage {
 		if (instead)
 			this.forgetTraces();
 		this.names.push(name);
+		this.start?.remove();
 		if (!this.actions)
 			this.readActions();
 		this.surface.canvas.setAttribute("aria-label", `Promises of ${this.names.join(" and ")}`);
@@ -104,7 +132,20 @@ class Stage {
 		this.showNotes();
 		if (this.panel.hidden && !this.panelClosed && this.element.clientWidth >= ROOMY_PX)
 			this.togglePanel(true);
+		this.start?.opened();
+		this.start = null;
 		return true;
+	}
+
+	/* Asks for a trace, until one is open. */
+	showStart(opened) {
+		const button = create("button", {type: "button", textContent: "Open a trace\u2026"});
+		button.addEventListener("click", () => this.chooseFile());
+		this.start = create("div", {className: "start", opened}, create("h1", {textContent: "weft"}),
+			create("p", {textContent: "Drop a trace or a folder of traces here, or choose a file."}), button,
+			create("p", {className: "facts", textContent: "This page reads the file in your browser and sends it nowhere."}));
+		this.element.append(this.start);
+		button.focus();
 	}
 
 	/* Shows a newer version of a trace; place, selection and search are kept.  Returns whether it is shown. */
@@ -742,9 +783,19 @@ class Stage {
 		input.click();
 	}
 
-	dropped(event) {
+	/* A folder is opened as one trace.  The entries of a transfer are known only during its event. */
+	async dropped(event) {
 		event.preventDefault();
-		this.openFiles([...event.dataTransfer.files], event.shiftKey);
+		const beside = event.shiftKey, files = [...event.dataTransfer.files];
+		const items = [...event.dataTransfer.items].filter(item => item.kind === "file");
+		const handles = items.map(item => item.getAsFileSystemHandle?.()); /* webkitGetAsEntry() fails in a page of a file */
+		const pack = async (file, handle) => handle?.kind === "directory" ?
+			new File([...await packFolder(handle), new Uint8Array(1024)], handle.name) : file;
+		try {
+			this.openFiles(await Promise.all(files.map(async (file, i) => pack(file, await handles[i]))), beside);
+		} catch (error) {
+			this.showMessage(error.message, true);
+		}
 	}
 
 	/* Opens files that the user chose, instead of the open traces or below them.  If none is a trace, the open traces stay. */

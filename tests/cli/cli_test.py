@@ -240,6 +240,11 @@ with tempfile.TemporaryDirectory() as tmp:
         check(run('html', '--compare', 'small.sexp', native, '-o', '-').stdout == whole, 'html to standard output: the same bytes')
         without = len(run('html', 'small.sexp', '-o', '-').stdout) - 400
         check(without <= 500_000, f'html: the page without its trace is at most 500 kB, not {without}')
+        says('', 'html', '--empty', '-o', page, status=0)
+        with open(page, 'rb') as file:
+            empty = file.read()
+        check(b'<title>weft</title>' in empty and b'class="trace"' not in empty, 'html --empty: no trace')
+        says('weft html: --empty takes no trace: small.sexp', 'html', '--empty', 'small.sexp', '-o', page)
         site = os.path.join(tmp, 'site')
         for _ in range(2):  # over its own files
             says('', 'html', 'small.sexp', '-o', site, status=0)

@@ -263,6 +263,13 @@ export const drop = (page, name, bytes, shiftKey = false) => page.evaluate(([fil
 		new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true, shiftKey: shift}));
 }, [name, Buffer.from(bytes).toString("base64"), shiftKey]);
 
+// Drops a folder of the disk, as a file manager does.
+export async function dropFolder(page, path) {
+	const session = await page.context().newCDPSession(page), data = {items: [], files: [path], dragOperationsMask: 1};
+	for (const type of ["dragEnter", "dragOver", "drop"])
+		await session.send("Input.dispatchDragEvent", {type, x: 300, y: 300, data});
+}
+
 // Fingers on the screen: touch(type, [x, y]...).
 export async function fingers(page) {
 	const session = await page.context().newCDPSession(page);

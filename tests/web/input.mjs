@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {isDeepStrictEqual} from "node:util";
-import {YELLOW, at, canvas, close, count, cursor, dragFinger, drop, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, unpack, weft} from "./drive.mjs";
+import {YELLOW, at, canvas, close, count, cursor, dragFinger, drop, dropFolder, eventually, file, find, fingers, generate, open, part, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, unpack, weft} from "./drive.mjs";
 
 const MAIN = 'label:="main"';
 
@@ -14,6 +14,7 @@ export function prepare() {
 	run(weft, "html", "many.ctf", "-o", "many.html");
 	run(weft, "html", "arp-bad", "-o", "input.html");
 	run(weft, "html", "--compare", "other.ctf", "arp-bad", "-o", "different.html");
+	run(weft, "html", "--empty", "-o", "empty.html");
 	run(slow, "connections", "by-key");
 	run(weft, "html", "by-key", "-o", "by-key.html");
 }
@@ -180,6 +181,30 @@ export const tests = {
 		await placed(page, where => /on=1/.test(where));
 		await page.getByText("1 finding in arp-bad").waitFor();
 		await close(page);
+	},
+
+	async "a page without a trace opens what is chosen or dropped"() {
+		const page = await open(file("empty.html"));
+		assert.equal(await page.title(), "weft");
+		await page.getByRole("button", {name: "Open a trace"}).waitFor();
+		await drop(page, "notes.txt", "no trace");
+		await page.locator(".message.failed").waitFor();
+		await page.getByRole("button", {name: "Open a trace"}).waitFor(); // is still there
+		await drop(page, "other.ctf", readFileSync(at("other.ctf")));
+		await page.getByRole("button", {name: "Open a trace"}).waitFor({state: "detached"});
+		await page.locator(".message").waitFor({state: "hidden"});
+		await page.keyboard.press("+");
+		await placed(page, where => /t=/.test(where)); // the address follows
+		await close(page);
+		const folder = await open(file("empty.html"));
+		await dropFolder(folder, at("arp-bad"));
+		await folder.locator(".header strong", {hasText: "arp-bad"}).waitFor();
+		await close(folder);
+		const other = await open(file("empty.html"));
+		const [chooser] = await Promise.all([other.waitForEvent("filechooser"), other.getByRole("button", {name: "Open a trace"}).click()]);
+		await chooser.setFiles(at("other.ctf"));
+		await other.getByRole("button", {name: "Open a trace"}).waitFor({state: "detached"});
+		await close(other);
 	},
 
 	async "a file that is dropped with shift stands below, axes go together or apart"() {
