@@ -51,6 +51,8 @@ enum { EV_IS_TIMEOUT = 1, EV_IS_READ = 2, EV_IS_WRITE = 4, EV_IS_SIGNAL = 8, EV_
 	X(int, event_free_finalize, (unsigned flags, struct event *event, weft__ev_finalize_cb *cb))                             \
 	X(int, event_add, (struct event * event, const struct timeval *timeout))                                                 \
 	X(int, event_del, (struct event * event))                                                                                \
+	X(int, event_base_once,                                                                                                  \
+	    (struct event_base * base, int fd, short events, weft__ev_event_cb *cb, void *data, const struct timeval *timeout))  \
 	X(void, event_active, (struct event * event, int what, short calls))                                                     \
 	X(weft__ev_event_cb *, event_get_callback, (const struct event *event))                                                  \
 	X(void, event_get_assignment,                                                                                            \
@@ -185,8 +187,16 @@ struct weft__ev_run {
 	const void *caller;
 };
 
+/* A call of event_base_once() by the program; libevent makes and frees the event itself. */
+struct weft__ev_once {
+	weft__ev_event_cb *cb;
+	const struct timeval *timeout;
+	struct event *event; /* NULL until libevent has made the event */
+};
+
 struct weft__ev_here {
 	unsigned epoch, depth;
+	struct weft__ev_once *once; /* the current call of event_base_once() until its event is made; else NULL */
 	struct weft_hook_listed_loops older;
 	const void *caller; /* return address of the program's current call of libevent; NULL: no such call */
 	struct weft__ev_run runs[WEFT__EV_MAX_RUNS];

@@ -59,8 +59,7 @@ static void begin_event(
 	if (kind == WEFT_KIND_TIMER && timeout)
 		weft_hook_append_ms(&object->label, (uint64_t)timeout->tv_sec * 1000 + (uint64_t)timeout->tv_usec / 1000);
 	if (object->fd < 0 && !is_signal)
-		weft_hook_append_function(
-		    &object->label, (const void *)get_user_callback(weft__ev_real.event_get_callback(event)));
+		weft_hook_append_function(&object->label, object->function);
 	weft__ev_record_label(object);
 	errno = saved_errno;
 }
@@ -134,6 +133,29 @@ static void attach_fd(struct weft__ev_object *object, const struct event *event)
 
 /* ---- Calls ---- */
 
+/* Records that an event with this callback is being added to its base. */
+static void note_added(struct event *event, const struct timeval *timeout, const void *function)
+{
+	weft_hook_thread();
+	const struct event_base *base = weft__ev_real.event_get_base(event);
+	weft_id loop = weft__ev_id(base);
+	weft__ev_lock(event);
+	struct weft__ev_object *object = weft__ev_find(event);
+	if (!object && (object = weft__ev_create(event)))
+		object->function = function;
+	if (object && !object->id)
+		begin_event(object, event, timeout, weft__ev_here.caller);
+	if (object)
+		attach_fd(object, event);
+	if (object) {
+		object->is_added = true;
+		object->base = base;
+		if (loop && object->awaited_by != loop)
+			weft_await(object->awaited_by = loop, object->id);
+	}
+	weft__ev_unlock(event);
+}
+
 /* Ends the older object at the event's address, unless the call only changes what the same event waits for. */
 int weft__event_assign(struct event *event, struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data)
 {
@@ -144,8 +166,15 @@ int weft__event_assign(struct event *event, struct event_base *base, int fd, sho
 			weft__ev_end(object, weft__hook_thread.running);
 		weft__ev_unlock(event);
 	}
-	return weft__ev_real.event_assign(
+	const int status = weft__ev_real.event_assign(
 	    event, base, fd, events, cb ? (weft__ev_event_cb *)weft_hook_slot(&slots, (void *)cb) : NULL, data);
+	struct weft__ev_once *once = weft__ev_here.once;
+	if (status == 0 && once) {
+		weft__ev_here.once = NULL;
+		once->event = event;
+		note_added(event, once->timeout, (const void *)once->cb);
+	}
+	return status;
 }
 
 weft__ev_event_cb *weft__event_get_callback(const struct event *event)
@@ -216,25 +245,24 @@ int weft__event_add(struct event *event, const struct timeval *timeout)
 	/* The events of a bufferevent belong to the bufferevent's promise. */
 	if (!weft__ev_should_record() || weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event)))
 		return weft__ev_real.event_add(event, timeout);
-	weft_hook_thread();
-	const struct event_base *base = weft__ev_real.event_get_base(event);
-	weft_id loop = weft__ev_id(base);
-	weft__ev_lock(event);
-	struct weft__ev_object *object = weft__ev_find(event);
-	if (!object && (object = weft__ev_create(event)))
-		object->function = (const void *)get_user_callback(weft__ev_real.event_get_callback(event));
-	if (object && !object->id)
-		begin_event(object, event, timeout, weft__ev_here.caller);
-	if (object)
-		attach_fd(object, event);
-	if (object) {
-		object->is_added = true;
-		object->base = base;
-		if (loop && object->awaited_by != loop)
-			weft_await(object->awaited_by = loop, object->id);
-	}
-	weft__ev_unlock(event);
+	note_added(event, timeout, (const void *)get_user_callback(weft__ev_real.event_get_callback(event)));
 	return weft__ev_real.event_add(event, timeout);
+}
+
+/* libevent makes the event of this call with event_assign(), adds it without event_add(), and frees it after its callback.  The
+ * exit timer of event_base_loopexit() is no event of the program. */
+int weft__event_base_once(
+    struct event_base *base, int fd, short events, weft__ev_event_cb *cb, void *data, const struct timeval *timeout)
+{
+	WEFT__EV_CALL;
+	struct weft__ev_once once = {cb, timeout, NULL};
+	if (weft__ev_should_record() && !weft__ev_is_own((const void *)cb))
+		weft__ev_here.once = &once;
+	const int status = weft__ev_real.event_base_once(base, fd, events, cb, data, timeout);
+	weft__ev_here.once = NULL;
+	if (status && once.event)
+		end_event(once.event);
+	return status;
 }
 
 static void mark_deleted(struct weft__ev_object *object)
@@ -299,6 +327,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 	weft__ev_event_cb *user = (weft__ev_event_cb *)__atomic_load_n(&slot_users[slot], __ATOMIC_ACQUIRE);
 	const struct event *event = weft_is_on() ? get_running_event() : NULL;
 	weft_id id = 0;
+	const void *called = (const void *)user;
 	bool should_probe = false;
 	if (event) {
 		weft_id buffer = weft__ev_buffer_id(weft__ev_real.event_get_callback_arg(event));
@@ -309,6 +338,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 			weft_hook_record_signal(id);
 		} else if (object && object->id) {
 			id = object->id;
+			called = object->function ? object->function : called;
 			object->owner_thread = &weft__hook_thread;
 			attach_fd(object, event);
 			/* A dispatch repeats if it has no external cause, as that of a timer or of an activated event. */
@@ -326,7 +356,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 	int before = should_probe ? weft_hook_probe_fd(fd) : 0;
 	{
 		WEFT__EV_FRAME(id);
-		weft_hook_set_called((const void *)user);
+		weft_hook_set_called(called);
 		user(fd, what, data);
 	}
 	if (should_probe) {

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 	X(dup, int, (int), NULL)                                                                                                 \
 	X(dup2, int, (int, int), NULL)                                                                                           \
 	X(dup3, int, (int, int, int), NULL)                                                                                      \
+	X(ioctl, int, (int, unsigned long, ...), NULL)                                                                           \
 	X(prctl, int, (int, ...), NULL)                                                                                          \
 	X(fcntl64, int, (int, int, ...), NULL)
 
@@ -126,6 +128,20 @@ EXPORTED int fcntl64(int fd, int operation, ...)
 	return result;
 }
 ALIAS(fcntl64, "fcntl");
+
+/* Python and others make a socket blocking again by this call. */
+EXPORTED int ioctl(int fd, unsigned long request, ...)
+{
+	va_list list;
+	va_start(list, request);
+	void *argument = va_arg(list, void *);
+	va_end(list);
+	ENSURE_RESOLVED(ioctl)
+	const int result = real.ioctl(fd, request, argument);
+	if (request == FIONBIO)
+		weft__hook_fd_may_wait(fd);
+	return result;
+}
 
 /* ---- Filters of system calls ---- */
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES STARTS PARTS LASTS: start-up and a request that was given up have no finding; a late timer has its delay; a part
+"""waits_test.py WEFT PAGES STARTS PARTS LASTS SLEEPERS: start-up and a request that was given up have no finding; a late timer has its delay; a part
 of an answer and a task without a result have a finding.
 
 SPDX-License-Identifier: ISC"""
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-weft, pages, starts, parts, lasts = map(os.path.abspath, sys.argv[1:6])
+weft, pages, starts, parts, lasts, sleepers = map(os.path.abspath, sys.argv[1:7])
 folder = tempfile.mkdtemp(prefix='weft-waits-')
 
 
@@ -93,9 +93,17 @@ def last_task_with_a_late_result_is_not_stuck():
     assert not [f for f in record(lasts, 'late') if f['finding'] == 'stuck']
 
 
+def callback_of_event_base_once_is_recorded():
+    found = record(sleepers, 'once')
+    assert found and re.match(r'timer \d+ "20 ms" blocked the event loop for 1\d\d ms in usleep: .* \(sleepers\.c:\d+ in take_nap', found[0]['title']), found
+    said = subprocess.run([weft, 'events', os.path.join(folder, 'sleepers-once')], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    assert ' place "read" = ' in said, said  # ioctl(FIONBIO) has made the socket blocking
+
+
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
-             whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck):
+             whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
+             callback_of_event_base_once_is_recorded):
     try:
         test()
     except BaseException:
