@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """waits_test.py WEFT PAGES STARTS PARTS LASTS SLEEPERS: start-up and a request that was given up have no finding; a late timer has its delay; a part
-of an answer and a task without a result have a finding.
+of an answer, a task without a result and a thread that sleeps forever have a finding.
 
 SPDX-License-Identifier: ISC"""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -93,6 +94,24 @@ def last_task_with_a_late_result_is_not_stuck():
     assert not [f for f in record(lasts, 'late') if f['finding'] == 'stuck']
 
 
+SLEEPERS = {
+    'edge': ('unanswered', r'connection \d+ "from 127\.0\.0\.1:\d+" has left 7952 bytes of its peer unread for 1\.\d+ s \(sleepers\.c:\d+'),
+    'timer': ('hang', r'timer \d+ "20 ms" is 1\.\d+ s overdue: another thread started it, and loop \d+ was not woken \(sleepers\.c:\d+'),
+    'again': ('hang', r'thread 2 "sleepers" sleeps forever in pthread_rwlock_rdlock: each other thread of the process waits too \(sleepers\.c:\d+'),
+    'pool': ('exhausted', r'fs \d+ "open /dev/null" waited 1\.\d+ s for a thread of the pool: each of the 4 threads is in read \(sleepers\.c:\d+'),
+}
+
+
+def thread_that_sleeps_forever_is_the_first_finding():
+    """The twin that does not sleep forever has no alarm."""
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        found = {mode: pool.submit(record, sleepers, mode) for fault in SLEEPERS for mode in (fault, fault + '-fine')}
+    for fault, (name, title) in SLEEPERS.items():
+        first = found[fault].result()[0]
+        assert first['finding'] == name and first['sure'] and re.match(title, first['title']), first
+        assert not [f for f in found[fault + '-fine'].result() if f['severity'] == 'alarm'], found[fault + '-fine'].result()
+
+
 def callback_of_event_base_once_is_recorded():
     found = record(sleepers, 'once')
     assert found and re.match(r'timer \d+ "20 ms" blocked the event loop for 1\d\d ms in usleep: .* \(sleepers\.c:\d+ in take_nap', found[0]['title']), found
@@ -103,7 +122,7 @@ def callback_of_event_base_once_is_recorded():
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
              whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
-             callback_of_event_base_once_is_recorded):
+             thread_that_sleeps_forever_is_the_first_finding, callback_of_event_base_once_is_recorded):
     try:
         test()
     except BaseException:

@@ -145,7 +145,7 @@ void weft__deadlock_report(struct weft__finder *f, struct weft_finding *finding,
 	} while (p != lock && count < length);
 	uint32_t listed_count = count < WEFT__MAX_LINES ? count : WEFT__MAX_LINES;
 	const char *holder = weft__format_promise(f, held[0].holder), *first = weft__format_promise(f, lock),
-		   *at = weft__format_site_suffix(f, held[0].holder);
+		   *at = weft__format_wait_suffix(f, held[0].holder, held[0].wanted, held[0].waits_ns);
 	if (count == 1 && is_pool(f, lock))
 		finding->title = weft__finding_text(
 		    f, "%s holds 1 of %s and waits for another: no holder can return one%s", holder, first, at);

@@ -336,6 +336,51 @@ static bool are_starved(const struct weft__finder *f, const struct full_interval
 	       (is_known || (is_part && length_ns < MIN_UNKNOWN_STALLS * f->options.stall_ns));
 }
 
+/* Returns the sleep in which the thread of the holder spent most of the interval, in a call whose name is known; NULL if it
+ * computed, or slept elsewhere. */
+static const struct weft_interval *find_call(const struct weft__finder *f, const struct full_interval *full_interval)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t run = weft_run_before(m, full_interval->holder, full_interval->end_ns);
+	for (size_t i = m->sleep_count; i-- > 0 && run != WEFT_NONE && m->run_streams;) {
+		const struct weft_interval *sleep = &m->sleeps[i];
+		const int64_t in_ns =
+		    weft_min_ns(sleep->end_ns, full_interval->end_ns) - weft_max_ns(sleep->start_ns, full_interval->start_ns);
+		if (sleep->stream == m->run_streams[run] && in_ns > (full_interval->end_ns - full_interval->start_ns) / 2)
+			return weft_model_call(m, sleep) == WEFT_NONE ? NULL : sleep;
+	}
+	return NULL;
+}
+
+/* Reports work that holds the threads of the pool because it is in a call that blocks. */
+static void report_in_call(struct weft__finder *f, struct weft_finding *finding, const struct full_interval *full_interval,
+    const struct weft_interval *sleep)
+{
+	const struct weft_model *m = f->model;
+	const char *call = weft__format_text(f, weft_model_call(m, sleep)),
+		   *place = weft__format_place(f, weft_model_place(m, sleep)),
+		   *at = *place ? weft__finding_text(f, " (%s)", place + sizeof " at")
+				: weft__format_site_suffix(f, full_interval->holder);
+	finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: %s is in %s%s",
+	    weft__format_promise(f, full_interval->victim), weft__format_duration(f, full_interval->longest_ns),
+	    full_interval->size == 1 ? "its only thread" : weft__finding_text(f, "each of the %d threads", full_interval->size),
+	    call, at);
+	finding->next = weft__finding_text(
+	    f, "let no work of the pool wait in %s for long: use a thread of its own, or the event loop%s", call, at);
+}
+
+/* Returns whether the trace shows that the pool has no more threads: the process has no other thread except that of the
+ * victim. */
+static bool has_no_other_thread(const struct weft__finder *f, const struct full_interval *full_interval)
+{
+	const struct weft_model *m = f->model;
+	int threads = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		threads += weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD) && weft_part_of(m, p) == full_interval->part &&
+			   f->link_index.ended_ns[p] > full_interval->start_ns;
+	return threads > 0 && threads <= full_interval->size + 1;
+}
+
 static void report_exhausted(struct pool *pool, const struct full_interval *full_interval)
 {
 	struct weft__finder *f = pool->finder;
@@ -353,8 +398,11 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	finding->root = full_interval->holder;
 	finding->weight = (uint64_t)full_interval->waited_ns;
 	const bool computes = promises[full_interval->holder].kind == WEFT_KIND_WORK;
+	const struct weft_interval *call = full_interval->lock == WEFT_NONE && computes ? find_call(f, full_interval) : NULL;
 	if (full_interval->lock == WEFT_NONE && !computes) {
 		report_blocked(f, finding, full_interval);
+	} else if (call) {
+		report_in_call(f, finding, full_interval, call);
 	} else if (full_interval->lock == WEFT_NONE) {
 		finding->title = weft__finding_text(f, "%s waited %s for a thread of the pool: all %d threads compute%s", name,
 		    weft__format_duration(f, full_interval->longest_ns), full_interval->size, holder_at);
@@ -387,12 +435,15 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 	    weft__format_site_suffix(f, p), weft__format_duration(f, full_interval->longest_ns));
 	if (full_interval->victims > 1)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, full_interval->victims - 1, "");
-	if (full_interval->lock == WEFT_NONE && computes && are_starved(f, full_interval)) {
+	if (full_interval->lock == WEFT_NONE && computes && !call && are_starved(f, full_interval)) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(
 		    f, "the threads of the pool got hardly any CPU during the wait, or the trace does not record how much");
 	}
-	if (!full_interval->is_proved)
+	for (size_t i = 0, own = f->findings.count - 1; i < own; i++)
+		if (f->findings.items[i].kind == WEFT_FINDING_HANG && f->findings.items[i].promise == p)
+			weft__finding_cover(f, i, own);
+	if (!full_interval->is_proved && !has_no_other_thread(f, full_interval))
 		weft__finding_doubt(f, "the trace does not record whether the pool has more threads");
 }
 

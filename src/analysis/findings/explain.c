@@ -95,7 +95,7 @@ static bool compute_needed(struct weft__finder *f, unsigned begin, unsigned perc
 	for (int i = 0; i < WEFT_FINDING_KINDS; i++)
 		needs |= is_check_applicable(f, checks[i].needs) ? checks[i].needs : 0;
 	weft__cancel_token_begin_stage(cancel, begin + percent * 30 / 100);
-	bool ok = find_idle_streams(f) &&
+	bool ok = find_idle_streams(f) && weft__hang_call_find_blocked(f) &&
 		  weft_link_index_init(&f->link_index, f->model, WEFT_LINK_INDEX_ALL, cancel) == WEFT_OK &&
 		  find_inherited_labels(f);
 	weft__cancel_token_begin_stage(cancel, begin + percent * 45 / 100);

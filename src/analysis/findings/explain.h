@@ -23,7 +23,8 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	    "work arrives faster than it is done, until the end of the trace")                                                   \
 	X(HANG, hang, ALARM, ROOT_CAUSES | TYPES | UNREPORTED, "a promise that should resolve never did")                        \
 	X(UNCLOSED, unclosed, ALARM, WAIT_GRAPH | UNREPORTED, "a loop was closed while its handles were open")                   \
-	X(UNANSWERED, unanswered, ALARM, TYPES | COMPLETE, "a connection is silent although its peer seems to expect an answer") \
+	X(UNANSWERED, unanswered, ALARM, TYPES | WAIT_GRAPH | COMPLETE,                                                          \
+	    "a connection is silent although its peer seems to expect an answer")                                                \
 	X(UNRETURNED, unreturned, ALARM, TYPES | UNREPORTED | COMPLETE, "a promise can never resolve: its task was destroyed")   \
 	X(TWICE, twice, ALARM, TYPES | OBSERVED, "a promise was resolved again after its end")                                   \
 	X(MISUSED, misused, ALARM, TYPES | COMPLETE, "a promise was used after its end, or never created")                       \

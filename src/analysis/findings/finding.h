@@ -72,7 +72,9 @@ struct weft__finder {
 	int64_t *pattern_longest_ns; /* by label pattern: duration of the slowest promise, set by weft__finding_patterns() */
 	struct weft__delays delays;
 	bool *idle_at_end; /* by stream: whether no promise ran at the end, because the thread slept or its loop had returned */
-	int64_t *slept_ns; /* by part: time when one of its threads last fell asleep; INT64_MIN if none ever slept */
+	bool *blocked_at_end; /* by stream: whether its thread was in one call that blocks for at least 10 stall limits at the end
+			       */
+	int64_t *slept_ns;    /* by part: time when one of its threads last fell asleep; INT64_MIN if none ever slept */
 	/* for checks of hangs: indexes of model.sleeps grouped by stream; the start of each group */
 	uint32_t *sleeps, *sleeps_begin;
 	uint32_t *inherited_label; /* by promise: label of a promise that became this promise, or WEFT_NONE */
@@ -189,6 +191,9 @@ void weft__missing_events_filter(struct weft__finder *f, size_t count, unsigned 
 /* Reports a hang whose root is a connection that never read data which another process had sent, while that process waits for
  * the connection.  Returns false if the root of the hang is no such connection. */
 bool weft__unread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Finds connections with both ends in one program whose one end has left a request unread for long.  Needs the
+ * wait graph. */
+void weft__unread_find(struct weft__finder *f);
 
 /* ---- format.c: parts of sentences; texts live as long as the findings ---- */
 
@@ -210,6 +215,8 @@ const char *weft__format_place(struct weft__finder *f, uint32_t site);
 /* Formats the place where `from` began to wait for `to` at a time, or where `to` took lock `from`; "" if the trace does not
  * have it.  Takes time linear in the number of later links from `from`. */
 const char *weft__format_wait_place(struct weft__finder *f, uint32_t from, uint32_t to, int64_t since_ns);
+/* Formats " (arp.c:12 in await_response)" for the same place; the location of `from` if the trace does not have the place. */
+const char *weft__format_wait_suffix(struct weft__finder *f, uint32_t from, uint32_t to, int64_t since_ns);
 /* Formats " in node@b", the host of a promise; "" unless the trace has several hosts. */
 const char *weft__format_host_suffix(struct weft__finder *f, uint32_t promise);
 /* Formats "timer 14 "sleep" (srv.c:12) in node@b": a promise with its process if the trace has several processes, even on one
@@ -295,16 +302,25 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 void weft__slow_peer_find(struct weft__finder *f, bool *is_late);
 /* Finds callbacks that called a function which never returned.  Needs delays and root causes. */
 void weft__hang_call_find(struct weft__finder *f);
+/* Finds finder.blocked_at_end; returns false on lack of memory. */
+bool weft__hang_call_find_blocked(struct weft__finder *f);
 /* Reports that p, which ran last on the thread of the stream, is blocked in a call; returns false if the thread is in no known
  * call. */
 bool weft__hang_call_report_last(struct weft__finder *f, uint32_t p, uint16_t stream);
 /* Returns whether a stall is reported although no promise is known to be late because of it. */
 bool weft__stall_is_told(const struct weft__finder *f, const struct weft__stall *s);
+/* Finds timers that a sleeping loop does not know. */
+void weft__overdue_find(struct weft__finder *f);
+/* Returns the sleep in which the thread of a stream is at the end of the trace; NULL if it is awake, or if `stream` is
+ * UINT16_MAX.  Takes time linear in the number of sleeps. */
+const struct weft_interval *weft__hang_thread_sleep_at_end(const struct weft_model *m, uint16_t stream);
 /* Finds hangs of threads. */
 void weft__hang_thread_find(struct weft__finder *f);
 /* Answers a question about a thread that sleeps without being at fault: since when it sleeps, and what it waits for.  Returns
  * false if the promise is no thread.  Takes time linear in the number of sleeps. */
 bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what);
+/* Reports a hang whose root is work that is in a call on another thread, which has not returned.  Returns false if it is not. */
+bool weft__hang_thread_report_work(struct weft__finder *f, struct weft_finding *finding, const char *what);
 /* Adds a line for each thread of p's process that has been in one call since after p was created: that thread may be the one
  * that should end p. */
 void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p);

@@ -229,6 +229,7 @@ void weft__finder_reset(struct weft__finder *f)
 	weft__wait_graph_finish(&f->wait_graph);
 	weft_link_index_finish(&f->link_index);
 	free(f->idle_at_end);
+	free(f->blocked_at_end);
 	free(f->sleeps);
 	free(f->sleeps_begin);
 	free(f->slept_ns);
@@ -243,7 +244,7 @@ void weft__finder_reset(struct weft__finder *f)
 	f->link_index = (struct weft_link_index){0};
 	f->pattern_of = f->inherited_label = NULL;
 	f->pattern_longest_ns = NULL;
-	f->idle_at_end = f->reported = NULL;
+	f->idle_at_end = f->blocked_at_end = f->reported = NULL;
 	f->slept_ns = NULL;
 	f->sleeps = f->sleeps_begin = NULL;
 	f->completeness = NULL;

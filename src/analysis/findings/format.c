@@ -98,6 +98,13 @@ const char *weft__format_wait_place(struct weft__finder *f, uint32_t from, uint3
 	return "";
 }
 
+const char *weft__format_wait_suffix(struct weft__finder *f, uint32_t from, uint32_t to, int64_t since_ns)
+{
+	const char *at = weft__format_wait_place(f, from, to, since_ns);
+	return *at ? weft__finding_text(f, " (%s)%s", at + sizeof " at", weft__format_host_suffix(f, from))
+		   : weft__format_site_suffix(f, from);
+}
+
 const char *weft__format_type(struct weft__finder *f, uint32_t promise)
 {
 	char name[WEFT_NAME_BYTES];

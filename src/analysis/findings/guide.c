@@ -180,7 +180,10 @@ static const struct weft_finding_guide guides[] = {
 		"thread 3 \"convert\" sleeps forever at condition 4097 \"barrier\": no awake thread can wake it "
 		"(convert.c:154)\n"
 		"timer 2 \"50 ms\" has not returned from pthread_mutex_lock for 2.95 s: lock 6 is held by thread 4 "
-		"(stops.c:61)\n",
+		"(stops.c:61)\n"
+		"timer 1025 \"20 ms\" is 1.37 s overdue: another thread started it, and loop 4 was not woken (sleepers.c:105)\n"
+		"thread 2 \"sleepers\" sleeps forever in pthread_rwlock_rdlock: each other thread of the process waits too "
+		"(sleepers.c:128)\n",
 	    .evidence =
 		"A program marks a promise with `weft_should_resolve()`.\n"
 		"weft itself marks calls of libgio, D-Bus calls, HTTP requests of libevent and block requests of QEMU.\n"
@@ -202,8 +205,13 @@ static const struct weft_finding_guide guides[] = {
 		"A thread hangs if every thread that could wake it sleeps as well, and none of them waits with a timeout or for "
 		"I/O.\n"
 		"Threads need no marks: weft records the mutexes, conditions, semaphores, barriers and joins of any program.\n"
+		"For other calls that only a thread can end, such as those for read-write locks, all threads of the process must "
+		"sleep in such calls.\n"
+		"A timer hangs if another thread gave it to a loop that sleeps since then, and if it was due 1 s before the "
+		"end.\n"
 		"A callback hangs if it was blocked in one call for at least the last 100 ms of the trace; a call that sleeps is "
 		"a stall.\n"
+		"If weft does not know for which promise the call waits, 500 ms are needed.\n"
 		"A task hangs if another thread ended its input at least 1 s before the end of the trace, and the task did not "
 		"run since.\n"
 		"weft combines 3 or more similar hangs in one finding.\n"
@@ -233,6 +241,8 @@ static const struct weft_finding_guide guides[] = {
 		"- Did not run after its input ended: register the callback, or signal the condition, when the input resolves.\n"
 		"- Event loop not woken: end the input in the thread of the loop, in Python with `call_soon_threadsafe()`.\n"
 		"- Work that never starts: let no work wait for other work of its pool.\n"
+		"- Timer of another thread: start it on the thread of its loop, or let the library wake the loop, in libevent "
+		"with `evthread_use_pthreads()`.\n"
 		"- No answer from outside: look at the peer, and add a timeout.\n"
 		"- Peer never read: find out why the other process started no read, or stopped it.\n"
 		"- Several threads at one condition: wake all of them (broadcast), or let each woken thread wake the next.\n"
@@ -262,7 +272,8 @@ static const struct weft_finding_guide guides[] = {
     [WEFT_FINDING_UNANSWERED] =
 	{
 	    .meaning = "A connection is silent although its peer seems to expect an answer.",
-	    .title = "connection 18 \"from 127.0.0.1:47978\" has owed its peer an answer for 2.46 s (talks.c:150)\n"
+	    .title = "connection 4 \"from 127.0.0.1:55814\" has left 7952 bytes of its peer unread for 1.45 s (sleepers.c:81)\n"
+		     "connection 18 \"from 127.0.0.1:47978\" has owed its peer an answer for 2.46 s (talks.c:150)\n"
 		     "connection 7 \"to 10.0.0.2:6379\" has waited for an answer for 3.01 s (client.c:52 in ask)\n"
 		     "connection 38 has been silent for 1.22 s: 19 others from this listener are closed (forms.c:169)\n"
 		     "connection 2049 \"to 127.0.0.1:40181\" has waited for the rest of an answer for 2.99 s (parts.c:42)\n",
@@ -272,8 +283,12 @@ static const struct weft_finding_guide guides[] = {
 		"A connection that the program made waits for an answer if the program has written to it and has not read from "
 		"it since.\n"
 		"weft reports a silence of at least 1 s that is 20 times as long as the slowest of at least 5 earlier answers.\n"
-		"If the thread of the connection sleeps at the end of the trace, a silence of 400 ms is enough.\n"
+		"If the thread of the connection sleeps when the program ends by itself, a silence of 400 ms is enough.\n"
 		"If the connection itself waits for another connection, the finding names that one.\n"
+		"\n"
+		"If both ends of a connection are in the program, weft also knows which bytes were not read.\n"
+		"A request that was left unread for 1 s is a fault if the thread of its reader sleeps in its loop and has begun "
+		"nothing else since.\n"
 		"\n"
 		"The finding is informational if a connection is left open and silent while at least 16 others of the same "
 		"listener "
@@ -283,13 +298,17 @@ static const struct weft_finding_guide guides[] = {
 		"The finding is informational, too, if a thread read an answer, and at once calls recv() or read() for more.\n"
 		"The call must last 1 s, and 20 times as long as any answer or pause before: perhaps the peer sent a part of "
 		"a message.\n",
-	    .doubt = "- An alarm is always uncertain, because the trace does not show the content of messages: the last one may "
-		     "need no answer.\n" MISSING_NAMES,
+	    .doubt =
+		"- An alarm is uncertain, except that of unread bytes, because the trace does not show the content of messages: "
+		"the last one may need no answer.\n" MISSING_NAMES,
 	    .false_alarms = "One-way messages, notifications, subscriptions and long polls need no answer.\n"
 			    "A client that only keeps its connection open expects no answer.\n",
 	    .fix = "- Accepted connection: find the path on which the code reads a message and writes no answer.\n"
 		   "- If the finding names another connection that does not answer, look at that peer first.\n"
 		   "- Connection that the program made: look at the peer, and add a timeout.\n"
+		   "- Unread bytes: read until the call would wait, keep the event of the descriptor added, and start a stopped "
+		   "read "
+		   "again.\n"
 		   "- Connection left open: look for a forgotten answer, or for a read that was stopped and not started again.\n",
 	    .json = "`promise` and `root` are the connection, and `start_ns` is the time of the message without an answer.\n"
 		    "`weight` is the number of silent connections, plus 4294967295 if they were accepted.\n",
@@ -451,6 +470,7 @@ static const struct weft_finding_guide guides[] = {
 		"to\".\n"
 		"If the label of a timer shows when it was due, the evidence has its delay.\n"
 		"A thread that has not begun its first event loop sets up the program, which is no stall.\n"
+		"The same holds for less than 100 ms before that loop first sleeps, unless a promise is known to be late.\n"
 		"If no promise is known to be late, the stall must last 50 ms, and the loop must have much to do right after the "
 		"stall.\n"
 		"A stall of 100 ms is always reported; `weft check 'stall<T'` checks the same stalls.\n"
@@ -504,6 +524,8 @@ static const struct weft_finding_guide guides[] = {
 	{
 	    .meaning = "All threads of a pool or places of a semaphore were taken; promises waited.",
 	    .title = "fs 155 \"stat .\" waited 312 ms for a thread of the pool: all 4 threads compute (talks.c:105)\n"
+		     "fs 10 \"open /dev/null\" waited 1.36 s for a thread of the pool: each of the 4 threads is in read "
+		     "(sleepers.c:177)\n"
 		     "fs 155 \"stat .\" waited 312 ms for a thread of the pool: 3 of 4 wait for lock 1025, held by work 132\n"
 		     "19 promises queued for a semaphore for 301 ms on average and 573 ms at most, 19 at once (queue.c:59)\n",
 	    .evidence =
@@ -512,6 +534,7 @@ static const struct weft_finding_guide guides[] = {
 		"weft knows when each computation runs, and therefore when all threads of the pool were busy.\n"
 		"weft reports a request of another type that waited for at least 40 ms while all threads were busy.\n"
 		"If most of the busy threads waited for one lock, the finding names the lock and its holder.\n"
+		"If a busy thread was in a call that blocks, the finding names the call.\n"
 		"Computations that wait only for others of their own type are a batch, and are not reported.\n"
 		"\n"
 		"A queue for a semaphore or a pool of objects is informational, because the limit may be intended.\n"
@@ -522,13 +545,14 @@ static const struct weft_finding_guide guides[] = {
 		"signal.\n"
 		"Semaphores of weft's promises have no number in the trace, so those of one place in the source count as one.\n",
 	    .doubt =
-		"- The trace does not record whether the pool has more threads.\n"
+		"- The trace does not record whether the pool has more threads, as the process has still other threads.\n"
 		"- The threads of the pool got hardly any CPU; the finding is then informational.\n" MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =
 		"On a busy machine the computations take long because they get no CPU; the finding is then informational.\n"
 		"Requests that may be late, such as background reads, do no harm when they wait.\n"
 		"A limit that protects a slower service makes promises queue on purpose.\n",
-	    .fix = "- Cut the computations into smaller pieces.\n"
+	    .fix = "- Threads that are in a call: let no work of the pool wait for long.\n"
+		   "- Cut the computations into smaller pieces.\n"
 		   "- Or run them on threads of their own instead of libuv's pool.\n"
 		   "- Or enlarge the pool: set `UV_THREADPOOL_SIZE` in the environment.\n"
 		   "- Threads that wait for a lock: hold the lock for less time, or take no lock in work that runs on the pool.\n"

@@ -287,7 +287,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 			weft__hang_pool_report_tokens(f, root);
 		return;
 	case WEFT_VERDICT_OUTSIDE:
-		if (weft__hang_thread_report(f, finding, what))
+		if (weft__hang_thread_report(f, finding, what) || weft__hang_thread_report_work(f, finding, what))
 			return;
 		finding->title = weft__finding_text(f, "%s: %s has waited %s for an answer%s", what, it,
 		    weft__format_duration(f, weft_model_until(f->model, root) - f->model->promises[root].start_ns), at);
@@ -309,10 +309,13 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 /* Returns whether a promise that is resolved from outside has been pending much longer than earlier promises of its type. */
 static bool is_overdue(const struct weft__finder *f, uint32_t root)
 {
-	enum { TIMES_LONGER = 5 };
+	/* A program is often killed while it waits for an answer, and a busy machine delays answers for as long as CUT_STALLS. */
+	enum { TIMES_LONGER = 5, CUT_STALLS = 100 };
 	const struct weft__promise_type *type = &f->types.items.items[f->types.of[root]];
 	int64_t age_ns = weft_model_until(f->model, root) - f->model->promises[root].start_ns;
-	return type->ended > 0 && age_ns / TIMES_LONGER > type->longest_ns && age_ns >= f->options.stall_ns;
+	const bool is_cut = weft__completeness_of(f->completeness, f->model, root)->end_missing;
+	return type->ended > 0 && age_ns / TIMES_LONGER > type->longest_ns &&
+	       age_ns >= (is_cut ? CUT_STALLS : 1) * f->options.stall_ns;
 }
 
 /* Returns whether other waiters got the semaphore shortly before the end, so that it is in use. */
@@ -460,10 +463,11 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 			return IN_PROGRESS;
 		/* The program was killed, or the trace is read while the program runs: a promise counts as in progress if it is
 		 * no older than other promises of its type became. */
-		if (of->end_missing && !is_overdue(f, root) && age_ns < SOON_NS && !has_lock_in_chain(f, root))
+		if (of->end_missing && !is_overdue(f, root) && age_ns < LONG_NS && !has_lock_in_chain(f, root))
 			return IN_PROGRESS; /* fall through */
 	case WEFT_VERDICT_NOT_RELEASED:
-	case WEFT_VERDICT_NOT_HANDED_ON: return f->idle_at_end[promise->stream] ? CERTAIN : UNCERTAIN;
+	case WEFT_VERDICT_NOT_HANDED_ON:
+		return f->idle_at_end[promise->stream] || f->blocked_at_end[promise->stream] ? CERTAIN : UNCERTAIN;
 	/* in an incomplete trace, a promise counts as in progress if it is no older than other promises of its type became */
 	case WEFT_VERDICT_UNKNOWN:
 		return (!of->lost && !of->end_missing) || is_overdue(f, root) || age_ns >= LONG_NS ? CERTAIN : IN_PROGRESS;
@@ -620,4 +624,6 @@ void weft__find_hang(struct weft__finder *f)
 	weft_idmap_finish(&alike.groups);
 	if (weft__wait_graph_has_kind(&f->wait_graph, WEFT_KIND_THREAD))
 		weft__hang_thread_find(f);
+	if (weft__wait_graph_has_kind(&f->wait_graph, WEFT_KIND_TIMER))
+		weft__overdue_find(f);
 }

@@ -8,27 +8,43 @@
 #include "base/known_strings.h"
 
 enum {
-	HANG_STALLS = 10, /* shortest reported time in the call, in stall limits */
+	/* shortest reported time in the call, in stall limits: with and without a promise for which the call waits */
+	HANG_STALLS = 10,
+	LONE_STALLS = 50,
 	LONG_STALLS = 100 /* time in the call, in stall limits, that a busy machine does not explain */
 };
 
 static const char blocked_in[] = "blocked in ";
 
+/* Returns whether a thread is blocked until the end of the trace in the call of the pause, and does not sleep on purpose. */
+static bool is_open_call(const struct weft_model *m, const struct weft_interval *pause)
+{
+	const struct weft_str text = weft_model_text(m, pause->text);
+	return pause->end_ns >= weft_model_stream_until(m, pause->stream) && weft_text_starts_with(text, blocked_in) &&
+	       !weft_text_has_meaning(text, WEFT_MEANING_SLEEP);
+}
+
 /* Returns the pause of a thread that lasts until the end of the trace; NULL if the thread is not blocked in a known call. */
 static const struct weft_interval *find_open_call(const struct weft_model *m, uint16_t stream)
 {
-	const int64_t until_ns = weft_model_stream_until(m, stream);
-	for (size_t i = m->pause_count; i-- > 0;) {
-		const struct weft_interval *pause = &m->pauses[i];
-		if (pause->stream != stream)
-			continue;
-		const struct weft_str text = weft_model_text(m, pause->text);
-		return pause->end_ns >= until_ns && weft_text_starts_with(text, blocked_in) &&
-			       !weft_text_has_meaning(text, WEFT_MEANING_SLEEP)
-			   ? pause
-			   : NULL;
-	}
+	for (size_t i = m->pause_count; i-- > 0;)
+		if (m->pauses[i].stream == stream)
+			return is_open_call(m, &m->pauses[i]) ? &m->pauses[i] : NULL;
 	return NULL;
+}
+
+bool weft__hang_call_find_blocked(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	if (!(f->blocked_at_end = weft__finding_alloc(f, m->trace->stream_count, sizeof *f->blocked_at_end)))
+		return false;
+	for (size_t i = 0; i < m->pause_count; i++) {
+		const struct weft_interval *pause = &m->pauses[i];
+		if (pause->stream < m->trace->stream_count)
+			f->blocked_at_end[pause->stream] =
+			    is_open_call(m, pause) && pause->end_ns - pause->start_ns >= HANG_STALLS * f->options.stall_ns;
+	}
+	return true;
 }
 
 /* Returns the lock, condition or other promise that p waits for at the end; WEFT_NONE if the trace does not record it. */
@@ -89,7 +105,8 @@ void weft__hang_call_find(struct weft__finder *f)
 		const uint32_t p = s->promise;
 		const struct weft_interval *call = s->is_open ? find_open_call(m, s->stream) : NULL;
 		if (!call || p == WEFT_SYSTEM || !s->is_on_loop || m->is_whole ||
-		    call->end_ns - call->start_ns < HANG_STALLS * f->options.stall_ns ||
+		    call->end_ns - call->start_ns <
+			(find_awaited(f, p) == WEFT_NONE ? LONE_STALLS : HANG_STALLS) * f->options.stall_ns ||
 		    weft__completeness_of(f->completeness, m, p)->lost)
 			continue;
 		/* The check for cycles has already reported a deadlock. */

@@ -5,6 +5,8 @@
 
 #include "analysis/findings/finding.h"
 #include "analysis/index/path_by_process.h"
+#include "base/duration.h"
+#include "base/known_strings.h"
 
 /* Returns whether the wait was recorded in an unmodified program: the place of the wait is recorded, or the place of the
  * awaited promise is in machine code. */
@@ -13,6 +15,14 @@ static bool is_unmodified(const struct weft_model *m, const struct weft__wait_ed
 	const uint32_t site = m->promises[wait->to].site;
 	return (site != WEFT_NONE && weft_site_is_machine_code(&m->trace->sites[site])) ||
 	       (wait->link != WEFT_NONE && m->links[wait->link].site != WEFT_NONE);
+}
+
+const struct weft_interval *weft__hang_thread_sleep_at_end(const struct weft_model *m, uint16_t stream)
+{
+	for (size_t i = m->sleep_count; i-- > 0 && stream != UINT16_MAX;)
+		if (m->sleeps[i].stream == stream)
+			return m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? &m->sleeps[i] : NULL;
+	return NULL;
 }
 
 /* ---- Single threads ---- */
@@ -486,6 +496,67 @@ static void report_process(const struct process *process, uint32_t first)
 		weft__finding_doubt(f, "a signal handler may post the semaphore");
 }
 
+/* ---- Processes whose threads wait in calls without a recorded promise ---- */
+
+/* Returns the sleep of a thread in a call of libc that only another thread of the process can end, such as that for a
+ * read-write lock, whose holders are not recorded.  NULL: the thread is elsewhere. */
+static const struct weft_interval *find_thread_call(const struct weft__finder *f, const struct sleeper *s)
+{
+	const struct weft_model *m = f->model;
+	const struct weft_interval *sleep = weft__hang_thread_sleep_at_end(m, get_stream(m, s->thread));
+	const uint32_t call = sleep ? weft_model_call(m, sleep) : WEFT_NONE;
+	const struct weft_str name = call == WEFT_NONE ? (struct weft_str){0} : weft_model_text(m, call);
+	/* pthread_rwlock_timedrdlock() and the like end by themselves */
+	return weft_text_starts_with(name, "pthread_") && !memmem(name.ptr, name.len, "timed", 5) &&
+		       !memmem(name.ptr, name.len, "clock", 5)
+		   ? sleep
+		   : NULL;
+}
+
+/* Reports a process all of whose threads wait for each other, at least one of them in a call without a recorded promise. */
+static void report_calls(struct process *process)
+{
+	struct weft__finder *f = process->finder;
+	const struct weft_model *m = f->model;
+	const struct weft_interval *last = NULL;
+	uint32_t thread = WEFT_NONE;
+	int64_t asleep_ns = INT64_MIN; /* since when all threads sleep */
+	for (size_t i = 0; i < process->count; i++) {
+		const struct sleeper *s = &process->threads[i];
+		const struct weft_interval *sleep = find_thread_call(f, s);
+		/* A recording that began late may not know all threads. */
+		if (!sleep || f->reported[s->thread] || f->reported[s->waiter] ||
+		    m->promises[s->thread].flags & WEFT_PROMISE_START_UNKNOWN)
+			return;
+		asleep_ns = weft_max_ns(asleep_ns, sleep->start_ns);
+		if (!s->wait && (!last || sleep->start_ns > last->start_ns)) {
+			last = sleep;
+			thread = s->thread;
+		}
+	}
+	if (!last || weft_model_until(m, thread) - asleep_ns < WAKEUP_NS)
+		return;
+	struct weft_finding *finding =
+	    weft__finding_begin(f, WEFT_FINDING_HANG, thread, last->start_ns, weft_model_until(m, thread));
+	if (!finding)
+		return;
+	const char *name = weft__format_promise(f, thread), *call = weft__format_text(f, weft_model_call(m, last)),
+		   *place = weft__format_place(f, weft_model_place(m, last));
+	const char *at = *place ? weft__finding_text(f, " (%s)", place + sizeof " at") : "";
+	finding->weight = process->count;
+	finding->title = weft__finding_text(f, "%s sleeps forever in %s: %s%s", name, call,
+	    process->count == 1 ? "the process has no other thread" : "each other thread of the process waits too", at);
+	finding->next = weft__finding_text(f, "find out which thread should end %s, and what it waits for%s", call, at);
+	for (size_t i = 0; i < process->count && i < WEFT__MAX_LINES; i++) {
+		const struct weft_interval *sleep = find_thread_call(f, &process->threads[i]);
+		f->reported[process->threads[i].thread] = true;
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, sleep->start_ns, process->threads[i].thread,
+		    "%s calls %s%s, which does not return before the end", weft__format_promise(f, process->threads[i].thread),
+		    weft__format_text(f, weft_model_call(m, sleep)), weft__format_place(f, weft_model_place(m, sleep)));
+	}
+	weft__finding_doubt_part(f, thread, false);
+}
+
 /* Finds processes in which each thread waits for another thread, and no thread waits with a timeout or for I/O. */
 static void find_whole_processes(struct weft__finder *f)
 {
@@ -498,6 +569,8 @@ static void find_whole_processes(struct weft__finder *f)
 			const uint32_t first = find_first_asleep(&process);
 			if (first != WEFT_NONE)
 				report_process(&process, first);
+			else
+				report_calls(&process);
 		}
 		free(process.threads);
 		free(process.of_stream);
@@ -506,26 +579,11 @@ static void find_whole_processes(struct weft__finder *f)
 
 /* ---- Answers ---- */
 
-/* Returns since when a thread has slept at the end; WEFT_NEVER if it was awake, or if that is unknown. */
-static int64_t find_sleep_start(const struct weft_model *m, uint16_t stream)
-{
-	int64_t since_ns = WEFT_NEVER;
-	for (size_t i = 0; i < m->sleep_count; i++)
-		if (m->sleeps[i].stream == stream)
-			since_ns = m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? m->sleeps[i].start_ns : WEFT_NEVER;
-	return since_ns;
-}
-
 /* Returns the sleep in which a thread is at the end of the trace; NULL if it is awake or waits for a promise. */
 static const struct weft_interval *find_last_sleep(const struct weft__finder *f, uint32_t thread, uint16_t stream)
 {
 	const struct weft_model *m = f->model;
-	if (weft__wait_graph_count(&f->wait_graph, thread) > 0)
-		return NULL;
-	for (size_t i = m->sleep_count; i-- > 0;)
-		if (m->sleeps[i].stream == stream)
-			return m->sleeps[i].end_ns == weft_model_stream_until(m, stream) ? &m->sleeps[i] : NULL;
-	return NULL;
+	return weft__wait_graph_count(&f->wait_graph, thread) > 0 ? NULL : weft__hang_thread_sleep_at_end(m, stream);
 }
 
 /* Formats "calls waitpid at check_spelling (indexd.c:129)" for a sleep with a known source location. */
@@ -557,6 +615,25 @@ void weft__hang_thread_add_sleepers(struct weft__finder *f, uint32_t p)
 	}
 }
 
+bool weft__hang_thread_report_work(struct weft__finder *f, struct weft_finding *finding, const char *what)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t root = finding->root;
+	const uint16_t stream = m->promises[root].kind == WEFT_KIND_WORK ? get_stream(m, root) : UINT16_MAX;
+	const struct weft_interval *sleep = weft__hang_thread_sleep_at_end(m, stream);
+	if (!sleep || weft_model_call(m, sleep) == WEFT_NONE)
+		return false;
+	const char *call = weft__format_text(f, weft_model_call(m, sleep)),
+		   *place = weft__format_place(f, weft_model_place(m, sleep)), *at = weft__format_site_suffix(f, root);
+	at = *place ? weft__finding_text(f, " (%s)", place + sizeof " at") : at;
+	finding->title = weft__finding_text(
+	    f, "%s: it has been in %s for %s%s", what, call, weft__format_duration(f, sleep->end_ns - sleep->start_ns), at);
+	finding->next = weft__finding_text(f, "find out what should end the call, or set a timeout%s", at);
+	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, sleep->start_ns, root, "%s %s, which has not returned",
+	    weft__format_promise(f, root), format_call(f, sleep));
+	return true;
+}
+
 bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *finding, const char *what)
 {
 	const struct weft_model *m = f->model;
@@ -564,7 +641,8 @@ bool weft__hang_thread_report(struct weft__finder *f, struct weft_finding *findi
 	const uint16_t stream = get_stream(m, p);
 	if (finding->kind != WEFT_FINDING_ANSWER || !weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD))
 		return false;
-	const int64_t since_ns = stream == UINT16_MAX ? WEFT_NEVER : find_sleep_start(m, stream);
+	const struct weft_interval *sleep = weft__hang_thread_sleep_at_end(m, stream);
+	const int64_t since_ns = sleep ? sleep->start_ns : WEFT_NEVER;
 	const char *slept = since_ns == WEFT_NEVER ? "it waits"
 						   : weft__finding_text(f, "it has slept for %s",
 							 weft__format_duration(f, weft_model_stream_until(m, stream) - since_ns)),

@@ -941,6 +941,41 @@ static bool *find_work(struct weft__finder *f)
 	return has_work;
 }
 
+/* Returns, by stream, the start of the first sleep of its first loop; INT64_MIN if the trace does not show the start of that
+ * loop, or no such sleep.  The caller frees the array. */
+static int64_t *find_first_sleeps(struct weft__finder *f)
+{
+	const struct weft_model *m = f->model;
+	const size_t streams = m->trace->stream_count;
+	int64_t *loop_ns = weft__finding_alloc(f, streams, sizeof *loop_ns);
+	int64_t *slept_ns = weft__finding_alloc(f, streams, sizeof *slept_ns);
+	for (size_t s = 0; loop_ns && slept_ns && s < streams; s++) {
+		loop_ns[s] = INT64_MAX;
+		slept_ns[s] = INT64_MIN;
+	}
+	for (uint32_t p = 1; loop_ns && slept_ns && p < m->promise_count; p++)
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) && m->promises[p].stream < streams)
+			loop_ns[m->promises[p].stream] = weft_min_ns(loop_ns[m->promises[p].stream], m->promises[p].start_ns);
+	for (size_t i = 0; loop_ns && slept_ns && i < m->sleep_count; i++) {
+		const uint16_t s = m->sleeps[i].stream;
+		if (s < streams && slept_ns[s] == INT64_MIN && loop_ns[s] >= 0 && m->sleeps[i].start_ns >= loop_ns[s])
+			slept_ns[s] = m->sleeps[i].start_ns;
+	}
+	free(loop_ns);
+	return slept_ns;
+}
+
+/* Returns whether the stall is the start of a program whose loop has not slept yet, and no promise is known to be late: the
+ * program has only made its promises, and no timer of it was due. */
+static bool is_start(const struct weft__finder *f, const struct weft__stall *s, const int64_t *slept_ns)
+{
+	struct weft__late_promise late[MAX_LATE];
+	if (!slept_ns || f->model->promises[s->promise].kind == WEFT_KIND_TIMER || s->stream >= f->model->trace->stream_count ||
+	    s->end_ns > slept_ns[s->stream] || s->victims > 0 || s->end_ns - s->start_ns >= TOLD_STALLS * f->options.stall_ns)
+		return false;
+	return !are_all_due(late, weft__delays_find_late(&f->delays, s, late, MAX_LATE));
+}
+
 void weft__find_stall(struct weft__finder *f)
 {
 	const struct weft__delays *d = &f->delays;
@@ -949,9 +984,10 @@ void weft__find_stall(struct weft__finder *f)
 	struct behind *behind = NULL;
 	size_t count = 0;
 	struct weft__late_promise unused[1];
+	int64_t *slept_ns = d->stalls.count > 0 ? find_first_sleeps(f) : NULL;
 	for (size_t i = 0; order && is_alone && i < d->stalls.count && weft__finding_may_continue(f, i, d->stalls.count); i++) {
 		const struct weft__stall *s = &d->stalls.items[i];
-		if (is_spinning(f, s))
+		if (is_spinning(f, s) || is_start(f, s, slept_ns))
 			continue;
 		if (s->victims > 0 || weft__delays_find_late(d, s, unused, 1) > 0)
 			order[count++] = s;
@@ -981,6 +1017,7 @@ void weft__find_stall(struct weft__finder *f)
 			cover_at_end(f, order[i]);
 	}
 	free(context.handed);
+	free(slept_ns);
 	free(order);
 	free(is_alone);
 	free(has_loop);

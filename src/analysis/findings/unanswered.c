@@ -252,8 +252,10 @@ static bool is_answer_due(const struct search *s, const struct talk *t)
 	int64_t silence_ns = get_silence_ns(f, t);
 	if (s->has_requests[t->promise])
 		return is_open_question(s, t) && silence_ns >= MIN_SILENCE_NS && f->link_index.ended_ns[t->promise] != WEFT_NEVER;
-	bool is_at_rest =
-	    f->idle_at_end[f->model->promises[t->promise].stream] && f->link_index.ended_ns[t->promise] == WEFT_NEVER;
+	/* A program is often killed while an answer is on its way. */
+	bool is_at_rest = !weft__completeness_of(f->completeness, f->model, t->promise)->end_missing &&
+			  f->idle_at_end[f->model->promises[t->promise].stream] &&
+			  f->link_index.ended_ns[t->promise] == WEFT_NEVER;
 	return group->answers >= ENOUGH_ANSWERS && silence_ns >= (is_at_rest ? MIN_IDLE_SILENCE_NS : MIN_SILENCE_NS) &&
 	       silence_ns / TIMES_LONGER > group->longest_ns;
 }
@@ -657,6 +659,7 @@ void weft__find_unanswered(struct weft__finder *f)
 			report_in_flight(f, &s.groups.items[i]);
 			report_unfinished(&s, &s.groups.items[i]);
 		}
+	weft__unread_find(f);
 	cover_askers(f);
 	weft_idmap_finish(&s.group_of_key);
 	weft_vec_free(&s.groups);
