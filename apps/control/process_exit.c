@@ -5,6 +5,9 @@
  * trace that was not ended.  On systems without pidfds, the time of death is missing.  If an OCaml runtime creates an events
  * file in the directory, the file gets its note at once.
  *
+ * A process of its own watches, in a session of its own: a user who kills a hanging program often kills its whole process group,
+ * and weft record with it.  The watching process ends with weft record.
+ *
  * Each watched process costs a file descriptor, and any user may make directories in the folder for that user.  So in a user's
  * folder only processes of that user are watched, with only a share of the descriptors.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
@@ -49,6 +52,12 @@ struct watched {
 };
 
 struct exit_watch {
+	pid_t watcher; /* the process that watches */
+	int end_fd;    /* pipe to the watcher; the watcher ends when the pipe is closed */
+};
+
+/* State of the watcher. */
+struct watch {
 	const char *session;
 	int inotify_fd;
 	char *folders[MAX_FOLDERS]; /* watched folders, indexed by watch descriptor; NULL: none */
@@ -75,7 +84,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void watch_folder(struct exit_watch *w, const char *folder, uint32_t event_mask)
+static void watch_folder(struct watch *w, const char *folder, uint32_t event_mask)
 {
 	char by_descriptor[32];
 	const int fd = weft_named_below(w->session, folder);
@@ -88,18 +97,6 @@ static void watch_folder(struct exit_watch *w, const char *folder, uint32_t even
 	w->folders[number] = strdup(folder);
 }
 
-struct exit_watch *exit_watch_begin(const char *folder)
-{
-	struct exit_watch *w = calloc(1, sizeof *w);
-	if (!w)
-		return NULL;
-	w->session = folder;
-	w->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (w->inotify_fd >= 0)
-		watch_folder(w, folder, IN_CREATE | IN_MOVED_TO);
-	return w;
-}
-
 /* Parses the process id in a name like NAME-PID or NAME-PID.2; returns 0 for other names. */
 static long parse_process_id(const char *name)
 {
@@ -109,7 +106,7 @@ static long parse_process_id(const char *name)
 	return process > 0 && (*end == 0 || *end == '.') ? process : 0;
 }
 
-static void note_ocaml_file(const struct exit_watch *w, const char *folder, const char *name, int64_t died_ns)
+static void note_ocaml_file(const struct watch *w, const char *folder, const char *name, int64_t died_ns)
 {
 	char *path;
 	if (!session_is_ocaml_file(name) || asprintf(&path, "%s/%s", folder, name) < 0)
@@ -119,7 +116,7 @@ static void note_ocaml_file(const struct exit_watch *w, const char *folder, cons
 }
 
 /* Existing entries of the folder are read too, because they may be older than the watch. */
-static void note_ocaml_files(const struct exit_watch *w, const char *path, int folder)
+static void note_ocaml_files(const struct watch *w, const char *path, int folder)
 {
 	DIR *dir = weft_named_list(folder);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
@@ -147,7 +144,7 @@ static bool is_process_of(long process, uid_t user)
 }
 
 /* Returns whether the folder of a user may have one more trace, and one more watched process. */
-static bool may_add(struct exit_watch *w, long process, uid_t user, bool is_known)
+static bool may_add(struct watch *w, long process, uid_t user, bool is_known)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 	getrlimit(RLIMIT_NOFILE, &files);
@@ -160,7 +157,7 @@ static bool may_add(struct exit_watch *w, long process, uid_t user, bool is_know
 }
 
 /* Returns the index of the running process with that id, or SIZE_MAX. */
-static size_t find_process(const struct exit_watch *w, long id)
+static size_t find_process(const struct watch *w, long id)
 {
 	for (size_t i = w->processes.count; i-- > 0;)
 		if (w->processes.items[i].id == id && w->processes.items[i].fd >= 0)
@@ -171,7 +168,7 @@ static size_t find_process(const struct exit_watch *w, long id)
 /* Watches the process of a trace, which is in a folder of `user`, or in the session's own folder (WEFT_ANY_OWNER).  Takes over
  * the path.
  */
-static void watch_process(struct exit_watch *w, char *path, long id, uid_t user)
+static void watch_process(struct watch *w, char *path, long id, uid_t user)
 {
 	size_t process = find_process(w, id);
 	if (!id || (user != WEFT_ANY_OWNER && !may_add(w, id, user, process != SIZE_MAX))) {
@@ -198,7 +195,7 @@ static bool is_user_folder(const char *name)
 	return !strncmp(name, SESSION_USER_FOLDER, strlen(SESSION_USER_FOLDER));
 }
 
-static void add_trace(struct exit_watch *w, const char *folder, const char *name)
+static void add_trace(struct watch *w, const char *folder, const char *name)
 {
 	struct stat st;
 	char *path;
@@ -223,7 +220,7 @@ static void add_trace(struct exit_watch *w, const char *folder, const char *name
 	}
 }
 
-static void read_inotify_events(struct exit_watch *w)
+static void read_inotify_events(struct watch *w)
 {
 	_Alignas(struct inotify_event) char buffer[8192];
 	ssize_t n;
@@ -241,12 +238,12 @@ static void read_inotify_events(struct exit_watch *w)
 
 /* Waits at most timeout_ms for an event, and notes the deaths of processes.  Returns false if there was no event, or if waiting
  * failed. */
-static bool wait_for_exits(struct exit_watch *w, int command, int timeout_ms)
+static bool wait_for_exits(struct watch *w, int parent, int timeout_ms)
 {
 	w->polled.count = 0;
 	if (!weft_vec_reserve(&w->polled, w->processes.count + 2))
 		return false;
-	w->polled.items[w->polled.count++] = (struct pollfd){command, POLLIN, 0};
+	w->polled.items[w->polled.count++] = (struct pollfd){parent, POLLIN, 0};
 	w->polled.items[w->polled.count++] = (struct pollfd){w->inotify_fd, POLLIN, 0};
 	for (size_t i = 0; i < w->processes.count; i++)
 		w->polled.items[w->polled.count++] = (struct pollfd){w->processes.items[i].fd, POLLIN, 0};
@@ -266,7 +263,7 @@ static bool wait_for_exits(struct exit_watch *w, int command, int timeout_ms)
 	return true;
 }
 
-static bool has_running_process(const struct exit_watch *w)
+static bool has_running_process(const struct watch *w)
 {
 	size_t i = 0;
 	while (i < w->processes.count && w->processes.items[i].fd < 0)
@@ -280,17 +277,6 @@ pid_t exit_wait_child(pid_t child, int *status, int flags)
 	while ((ended = waitpid(child, status, flags)) > 0 && WIFSTOPPED(*status))
 		;
 	return ended;
-}
-
-pid_t exit_watch_wait(struct exit_watch *w, pid_t child, int *status)
-{
-	int command = w && w->inotify_fd >= 0 ? open_process(child) : -1;
-	pid_t ended = 0;
-	while (command >= 0 && wait_for_exits(w, command, -1) && (ended = exit_wait_child(child, status, WNOHANG)) == 0)
-		;
-	if (command >= 0)
-		close(command);
-	return ended ? ended : exit_wait_child(child, status, 0);
 }
 
 /* ---- The end ---- */
@@ -343,7 +329,7 @@ static void end_metadata(int folder, const char *path, const struct process *p)
 		close(fd);
 }
 
-static void record_exit(const struct exit_watch *e, const struct watched *w)
+static void record_exit(const struct watch *e, const struct watched *w)
 {
 	const struct process *p = &e->processes.items[w->process];
 	if (session_is_ocaml_folder(w->path)) {
@@ -360,7 +346,7 @@ static void record_exit(const struct exit_watch *e, const struct watched *w)
 }
 
 /* If one process ran several programs, its death ends the last trace of each recorder. */
-static bool is_last_trace(const struct exit_watch *w, size_t at)
+static bool is_last_trace(const struct watch *w, size_t at)
 {
 	for (size_t i = at + 1; i < w->all.count; i++)
 		if (w->processes.items[w->all.items[i].process].id == w->processes.items[w->all.items[at].process].id &&
@@ -369,27 +355,59 @@ static bool is_last_trace(const struct exit_watch *w, size_t at)
 	return true;
 }
 
-void exit_watch_end(struct exit_watch *w)
+/* Watches until weft record ends or is killed, and then writes the times of death. */
+_Noreturn static void run_watcher(struct watch *w, int parent)
 {
-	if (!w)
-		return;
+	const int none = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && none >= 0; fd++)
+		dup2(none, fd); /* a reader of the output of weft record waits for the end of weft record alone */
+	setsid();
+	while (wait_for_exits(w, parent, -1) && !w->polled.items[0].revents)
+		;
 	/* Processes that are killed together with the command need a moment to die. */
 	while (has_running_process(w) && wait_for_exits(w, -1, GRACE_MS))
 		;
-	for (size_t i = 0; i < w->all.count; i++) {
+	for (size_t i = 0; i < w->all.count; i++)
 		if (w->processes.items[w->all.items[i].process].died_ns && is_last_trace(w, i))
 			record_exit(w, &w->all.items[i]);
-		free(w->all.items[i].path);
+	_exit(CLI_OK);
+}
+
+struct exit_watch *exit_watch_begin(const char *folder)
+{
+	struct watch w = {.session = folder, .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
+	struct exit_watch *exit_watch = malloc(sizeof *exit_watch);
+	int end[2] = {-1, -1};
+	pid_t watcher = -1;
+	if (exit_watch && w.inotify_fd >= 0 && pipe2(end, O_CLOEXEC) == 0) {
+		watch_folder(&w, folder, IN_CREATE | IN_MOVED_TO);
+		watcher = fork();
+		if (watcher == 0) {
+			close(end[1]);
+			run_watcher(&w, end[0]);
+		}
+		close(end[0]);
 	}
-	for (size_t i = 0; i < w->processes.count; i++)
-		if (w->processes.items[i].fd >= 0)
-			close(w->processes.items[i].fd);
+	if (w.inotify_fd >= 0)
+		close(w.inotify_fd);
 	for (size_t i = 0; i < MAX_FOLDERS; i++)
-		free(w->folders[i]);
-	if (w->inotify_fd >= 0)
-		close(w->inotify_fd);
-	weft_vec_free(&w->processes);
-	weft_vec_free(&w->all);
-	weft_vec_free(&w->polled);
-	free(w);
+		free(w.folders[i]);
+	if (watcher < 0) {
+		if (end[1] >= 0)
+			close(end[1]);
+		free(exit_watch);
+		return NULL;
+	}
+	*exit_watch = (struct exit_watch){watcher, end[1]};
+	return exit_watch;
+}
+
+void exit_watch_end(struct exit_watch *exit_watch)
+{
+	int status;
+	if (!exit_watch)
+		return;
+	close(exit_watch->end_fd);
+	waitpid(exit_watch->watcher, &status, 0);
+	free(exit_watch);
 }

@@ -403,7 +403,7 @@ static void fail_command(const char *name, int error, int failure_fd)
  * directory for the window, or NULL; `profiled` is the directory whose processes are sampled, or NULL.  The environment, which
  * contains `preload`, is meant for the command; this process restores its own. */
 static int run_command(char **command, const char *preload, const char *shown,
-    const struct weft_kernel_recorder_options *recorder_options, const char *profiled, struct exit_watch *exit_watch, bool *ran)
+    const struct weft_kernel_recorder_options *recorder_options, const char *profiled, bool *ran)
 {
 	int failure_pipe[2], go[2];
 	*ran = false;
@@ -443,7 +443,7 @@ static int run_command(char **command, const char *preload, const char *shown,
 	int status = 0;
 	pid_t ended = child < 0 ? -1 : shown ? wait_for_trace(child, shown, &status) : 0;
 	if (ended == 0)
-		ended = exit_watch_wait(exit_watch, child, &status);
+		ended = exit_wait_child(child, &status, 0);
 	int error = errno;
 	weft_kernel_recorder_end(kernel);
 	profile_end(profile);
@@ -658,7 +658,7 @@ int cli_record(struct cli_args *args)
 		    .size_bytes = o.ring.size_bytes,
 		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
 		exit = run_command(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &recorder_options : NULL,
-		    o.is_profiled ? o.out : NULL, exit_watch, &ran);
+		    o.is_profiled ? o.out : NULL, &ran);
 		exit_watch_end(exit_watch);
 		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
 			note_session(&s, args->argv[0], o.stands_by);

@@ -9,9 +9,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 weft, pages, starts, parts, lasts, sleepers = map(os.path.abspath, sys.argv[1:7])
 folder = tempfile.mkdtemp(prefix='weft-waits-')
@@ -112,6 +114,20 @@ def thread_that_sleeps_forever_is_the_first_finding():
         assert not [f for f in found[fault + '-fine'].result() if f['severity'] == 'alarm'], found[fault + '-fine'].result()
 
 
+def program_killed_together_with_weft_record_has_its_end():
+    """A process of its own sees the death of the program, and notes it right after the death of weft record."""
+    trace = os.path.join(folder, 'group')
+    with subprocess.Popen([weft, 'record', '-o', trace, '--', sleepers, 'again'], stderr=subprocess.DEVNULL, start_new_session=True) as running:
+        time.sleep(0.6)
+        os.killpg(running.pid, signal.SIGKILL)
+    for _ in range(100):
+        said = subprocess.run([weft, 'explain', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        if said.startswith('hang: '):
+            return
+        time.sleep(0.02)
+    raise AssertionError(said)
+
+
 def callback_of_event_base_once_is_recorded():
     found = record(sleepers, 'once')
     assert found and re.match(r'timer \d+ "20 ms" blocked the event loop for 1\d\d ms in usleep: .* \(sleepers\.c:\d+ in take_nap', found[0]['title']), found
@@ -122,7 +138,7 @@ def callback_of_event_base_once_is_recorded():
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
              whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
-             thread_that_sleeps_forever_is_the_first_finding, callback_of_event_base_once_is_recorded):
+             thread_that_sleeps_forever_is_the_first_finding, program_killed_together_with_weft_record_has_its_end, callback_of_event_base_once_is_recorded):
     try:
         test()
     except BaseException:
