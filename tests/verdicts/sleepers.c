@@ -4,6 +4,7 @@
  *   timer     a thread gives a timer to a sleeping libevent loop, which has no means to wake it
  *   again     a thread takes a read-write lock for reading a second time, while a writer waits
  *   pool      work in each thread of libuv's pool reads from a pipe that has no data, and a file request waits
+ *   stop      a callback of SIGTERM closes the signal, but not a repeating timer, which keeps the loop
  *   once      event_base_once() starts a callback that sleeps; it ends by itself, and then reads from a socket that FIONBIO made
  *             blocking again
  *
@@ -13,6 +14,7 @@
 #include <event2/thread.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +199,35 @@ static void run_pool(void)
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }
 
+/* ---- stop ---- */
+
+static uv_timer_t ticks;
+
+static void on_tick(uv_timer_t *timer)
+{
+	(void)timer;
+	if (price++ == 1)
+		raise(SIGTERM);
+}
+
+static void on_stop(uv_signal_t *handle, int number)
+{
+	(void)number;
+	uv_close((uv_handle_t *)handle, NULL);
+	if (is_fine)
+		uv_close((uv_handle_t *)&ticks, NULL);
+}
+
+static void run_stop(void)
+{
+	uv_signal_t handle;
+	uv_signal_init(uv_default_loop(), &handle);
+	uv_signal_start(&handle, on_stop, SIGTERM);
+	uv_timer_init(uv_default_loop(), &ticks);
+	uv_timer_start(&ticks, on_tick, 20, 300);
+	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
+}
+
 /* ---- once ---- */
 
 static void take_nap(evutil_socket_t fd, short what, void *data)
@@ -227,7 +258,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = {{"edge", run_edge}, {"timer", run_timer}, {"again", run_again}, {"pool", run_pool}, {"once", run_once}};
+	} modes[] = {{"edge", run_edge}, {"timer", run_timer}, {"again", run_again}, {"pool", run_pool}, {"stop", run_stop},
+	    {"once", run_once}};
 	const char *mode = argc > 1 ? argv[1] : "";
 	const size_t length = strcspn(mode, "-");
 	const struct itimerval end = {.it_value = {.tv_sec = 1, .tv_usec = 500000}};

@@ -101,6 +101,7 @@ SLEEPERS = {
     'timer': ('hang', r'timer \d+ "20 ms" is 1\.\d+ s overdue: another thread started it, and loop \d+ was not woken \(sleepers\.c:\d+'),
     'again': ('hang', r'thread 2 "sleepers" sleeps forever in pthread_rwlock_rdlock: each other thread of the process waits too \(sleepers\.c:\d+'),
     'pool': ('exhausted', r'fs \d+ "open /dev/null" waited 1\.\d+ s for a thread of the pool: each of the 4 threads is in read \(sleepers\.c:\d+'),
+    'stop': ('alive', r'loop \d+ has not returned 1\.\d+ s after signal \d+ "SIGTERM": timer \d+ "every 300 ms" keeps it running \(sleepers\.c:\d+'),
 }
 
 

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/path_by_process.h"
+#include "base/duration.h"
 #include "base/known_strings.h"
 #include "base/sort.h"
 
@@ -183,6 +185,42 @@ static bool report_unread_output(struct weft__finder *f, struct weft_finding *fi
 	return false;
 }
 
+/* Returns whether p is a signal that asks the program to end, by its label. */
+static bool is_end_signal(const struct weft_model *m, uint32_t p)
+{
+	static const char *const labels[] = {"SIGTERM", "SIGINT", "signal 15", "signal 2"};
+	const uint32_t label = m->promises[p].kind == WEFT_KIND_OS_SIGNAL ? weft_model_name_text(m, p) : WEFT_NONE;
+	for (size_t i = 0; label != WEFT_NONE && i < sizeof labels / sizeof *labels; i++)
+		if (weft_str_equal(weft_model_text(m, label), (struct weft_str){labels[i], (uint32_t)strlen(labels[i])}))
+			return true;
+	return false;
+}
+
+/* Returns the first signal to the process of the loop that asked it to end, long before the trace ends; WEFT_NONE if there was
+ * none.  *came_ns is its time. */
+static uint32_t find_end_signal(const struct weft__finder *f, uint32_t loop, int64_t *came_ns)
+{
+	enum { LONG_STALLS = 100 };
+	const struct weft_model *m = f->model;
+	uint32_t found = WEFT_NONE;
+	*came_ns = weft_model_until(m, loop) - LONG_STALLS * f->options.stall_ns;
+	for (uint32_t p = 1; p < m->promise_count && weft__promise_types_have(&f->types, WEFT_KIND_OS_SIGNAL); p++) {
+		if (!is_end_signal(m, p) || weft_part_of(m, p) != weft_part_of(m, loop))
+			continue;
+		for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
+			const struct weft_link *link = &m->links[f->link_index.in[i]];
+			if (link->from != WEFT_SYSTEM || (link->kind != WEFT_LINK_SIGNAL && link->kind != WEFT_LINK_RESOLVE))
+				continue;
+			if (link->time_ns <= *came_ns) {
+				*came_ns = link->time_ns;
+				found = p;
+			}
+			break;
+		}
+	}
+	return found;
+}
+
 /* Reports `count` loops, sorted by the number of promises that keep them running. */
 static void report_alive(struct weft__finder *f, const struct loop *loops, size_t count)
 {
@@ -197,7 +235,13 @@ static void report_alive(struct weft__finder *f, const struct loop *loops, size_
 	const char *name = weft__format_promise(f, loop), *at = weft__format_site_suffix(f, finding->root),
 		   *keepers_text = format_keeper_names(f, keepers, loops[0].keepers),
 		   *keep = loops[0].keepers == 1 ? "keeps" : "keep";
-	if (count == 1)
+	int64_t came_ns;
+	const uint32_t asked = find_end_signal(f, loop, &came_ns);
+	if (asked != WEFT_NONE)
+		finding->title = weft__finding_text(f, "%s has not returned %s after %s: %s %s it running%s",
+		    weft__format_promise_id(f, loop), weft__format_duration(f, weft_model_until(m, loop) - came_ns),
+		    weft__format_promise(f, asked), keepers_text, keep, at);
+	else if (count == 1)
 		finding->title = weft__finding_text(f, "%s has not returned: %s %s it running%s", name, keepers_text, keep, at);
 	else
 		finding->title = weft__finding_text(
@@ -205,7 +249,13 @@ static void report_alive(struct weft__finder *f, const struct loop *loops, size_
 	finding->next = m->promises[finding->root].kind == WEFT_KIND_TASK
 			    ? weft__finding_text(f, "find out why %s does not end, unless the loop should run forever",
 				  weft__format_promise(f, finding->root))
+			: asked != WEFT_NONE
+			    ? weft__finding_text(f, "close, stop or unreference the listed handles in the callback of %s%s",
+				  weft__format_promise(f, asked), weft__format_site_suffix(f, asked))
 			    : "close, stop or unreference the listed handles, unless the loop should run forever";
+	if (asked != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, came_ns, asked, "%s%s comes, which asks the program to end",
+		    weft__format_promise(f, asked), weft__format_site_suffix(f, asked));
 	list_keepers(f, keepers, loops[0].keepers);
 	for (size_t i = 0; i < loops[0].keepers && !report_unread_output(f, finding, keepers[i].promise); i++)
 		;

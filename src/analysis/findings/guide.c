@@ -680,16 +680,22 @@ static const struct weft_finding_guide guides[] = {
 	    .meaning = "An event loop has not returned; the finding lists what keeps it running.",
 	    .title = "loop 14 \"uv_run\" has not returned: timer 4 \"every 200 ms\" keeps it running (web.c:390 in main)\n"
 		     "loop 2 \"loop of a worker\" and 2 more have not returned: timer 3 \"every 1 s\" keeps the first running "
-		     "(forms.c:221)\n",
+		     "(forms.c:221)\n"
+		     "loop 4 has not returned 1.48 s after signal 2 \"SIGTERM\": timer 3 \"every 300 ms\" keeps it running "
+		     "(sleepers.c:227)\n",
 	    .evidence = "The loop is pending, its thread sleeps, and the loop waits for handles or requests that are active.\n"
 			"Handles that were unreferenced do not keep a loop running, and are not listed.\n"
 			"Requests come before handles in the list, and each line has the place of creation and the age.\n"
-			"Loops of one type and place, like those of workers, are one finding.\n",
+			"Loops of one type and place, like those of workers, are one finding.\n"
+			"If a signal handle of the program got SIGTERM or SIGINT at least 1 s before the end, the title says how "
+			"long the "
+			"loop went on.\n",
 	    .doubt = MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "A server's loop is meant to run forever: this finding is informational.\n",
 	    .fix = "- If the loop should return, close, stop or unreference the listed handles (`uv_close()`, `uv_unref()`, "
 		   "`g_source_destroy()`).\n"
-		   "- For a server, nothing is to be done.\n",
+		   "- After a signal, do the same in the callback of the signal.\n"
+		   "- For a server that no signal asked to end, nothing is to be done.\n",
 	    .json = "`promise` is the loop, `root` is the first handle or request that keeps it, and `weight` is the number of "
 		    "these.\n",
 	},
