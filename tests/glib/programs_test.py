@@ -690,7 +690,7 @@ def ends_of_call(weft, folder):
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
     script = (f'{PYTHON} {clerk} {fifo} & clerk=$!; gdbus wait --session --timeout=20 org.example.Clerk; {call}Quick; {call}Forgotten & gdbus=$!; '
-              f'cat {fifo} >&2; sleep 0.8; kill -KILL $gdbus; kill $clerk; wait')
+              f'cat {fifo} >&2; sleep 1.2; kill -KILL $gdbus; kill $clerk; wait')
     Recording(weft, os.path.join(folder, 'traces'), [need('dbus-run-session'), '--', 'sh', '-c', script])
     session = Trace(weft, os.path.join(folder, 'traces'))
     sent, served = session.promise('request', 'org.example.Clerk.Forgotten @'), session.promise('request', 'serve org.example.Clerk.Forgotten')

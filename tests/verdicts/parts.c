@@ -1,13 +1,15 @@
 /* parts.c MODE: a server and a client with blocking sockets, each on a thread.  After eight answers the client gets a part of one
- * and waits for the rest (part), gets all of it and sleeps (whole), or asks for one that takes long (slow).  The program ends
- * after 3 s. SPDX-License-Identifier: ISC */
+ * and waits for the rest (part), gets all of it and sleeps (whole), or asks for one that takes long (slow).  In two modes the
+ * client writes 24 questions of two lines each and ends: each line (lines) or both (pairs) with one call.  The program ends after
+ * 3 s. SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { WHOLE = 8, SECONDS = 3 };
+enum { WHOLE = 8, SECONDS = 3, QUESTIONS = 24 };
 
 static const char *mode;
 static int listener;
@@ -15,7 +17,13 @@ static int listener;
 static void *serve(void *unused)
 {
 	const int fd = accept(listener, NULL, NULL);
-	char line[8];
+	char line[16];
+	for (size_t length = 0; !strcmp(mode, "lines") || !strcmp(mode, "pairs");) {
+		const ssize_t n = recv(fd, line + length, sizeof line - length, 0);
+		if (n <= 0 || ((length += (size_t)n) == 10 && send(fd, "found\n", 6, MSG_NOSIGNAL) < 0))
+			return unused;
+		length %= 10;
+	}
 	for (int i = 0; recv(fd, line, sizeof line, 0) > 0; i++) {
 		if (i == WHOLE && !strcmp(mode, "slow"))
 			sleep(2 * SECONDS);
@@ -32,6 +40,14 @@ static void *ask(void *address)
 	char line[64];
 	if (connect(fd, address, sizeof(struct sockaddr_in)) != 0)
 		return NULL;
+	for (int i = 0; i < QUESTIONS && (!strcmp(mode, "lines") || !strcmp(mode, "pairs")); i++) {
+		const size_t size = !strcmp(mode, "lines") ? 5 : 10;
+		for (size_t sent = 0; sent < 10; sent += size)
+			if (send(fd, "find\nname\n" + sent, size, MSG_NOSIGNAL) < 0)
+				return NULL;
+		if (recv(fd, line, sizeof line, 0) <= 0 || i == QUESTIONS - 1)
+			exit(0);
+	}
 	for (int i = 0; i <= WHOLE; i++) {
 		size_t length = 0;
 		usleep(1000);

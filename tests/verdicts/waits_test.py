@@ -84,6 +84,13 @@ def whole_and_slow_answers_are_no_parts():
         assert not [f for f in found if 'the rest of an answer' in f['title']], found
 
 
+def requests_of_two_writes_wait_for_delayed_acknowledgements():
+    found = [f for f in record(parts, 'lines') if 'acknowledgements' in f['title']]
+    assert len(found) == 1 and found[0]['severity'] == 'information' and not found[0]['sure'], found
+    assert re.match(r'\d+ answers on connection \d+ "to 127\.0\.0\.1:\d+" averaged [45]\d\.\d+ ms: delayed acknowledgements, perhaps \(parts\.c:\d+', found[0]['title']), found
+    assert not [f for f in record(parts, 'pairs') if 'acknowledgements' in f['title']]
+
+
 def last_task_without_a_result_has_a_finding():
     """Others of its type are older, and all of them have ended."""
     found = [f for f in record(lasts, 'forgotten') if f['finding'] == 'stuck']
@@ -138,7 +145,7 @@ def callback_of_event_base_once_is_recorded():
 
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
-             whole_and_slow_answers_are_no_parts, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
+             whole_and_slow_answers_are_no_parts, requests_of_two_writes_wait_for_delayed_acknowledgements, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
              thread_that_sleeps_forever_is_the_first_finding, program_killed_together_with_weft_record_has_its_end, callback_of_event_base_once_is_recorded):
     try:
         test()

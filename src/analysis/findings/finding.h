@@ -72,7 +72,7 @@ struct weft__finder {
 	int64_t *pattern_longest_ns; /* by label pattern: duration of the slowest promise, set by weft__finding_patterns() */
 	struct weft__delays delays;
 	bool *idle_at_end; /* by stream: whether no promise ran at the end, because the thread slept or its loop had returned */
-	bool *blocked_at_end; /* by stream: whether its thread was in one call that blocks for at least 10 stall limits at the end
+	bool *blocked_at_end; /* by stream: whether its thread was in one call that blocks for at least 50 stall limits at the end
 			       */
 	int64_t *slept_ns;    /* by part: time when one of its threads last fell asleep; INT64_MIN if none ever slept */
 	/* for checks of hangs: indexes of model.sleeps grouped by stream; the start of each group */
@@ -300,6 +300,8 @@ void weft__hang_add_chain(struct weft__finder *f, uint32_t promise);
 void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding, const char *what);
 /* Finds connections whose peer answered late; sets is_late for each request that it reports.  Needs types. */
 void weft__slow_peer_find(struct weft__finder *f, bool *is_late);
+/* Finds connections whose requests wait for delayed acknowledgements of TCP. */
+void weft__delayed_ack_find(struct weft__finder *f);
 /* Finds callbacks that called a function which never returned.  Needs delays and root causes. */
 void weft__hang_call_find(struct weft__finder *f);
 /* Finds finder.blocked_at_end; returns false on lack of memory. */

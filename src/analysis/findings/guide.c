@@ -209,9 +209,8 @@ static const struct weft_finding_guide guides[] = {
 		"sleep in such calls.\n"
 		"A timer hangs if another thread gave it to a loop that sleeps since then, and if it was due 1 s before the "
 		"end.\n"
-		"A callback hangs if it was blocked in one call for at least the last 100 ms of the trace; a call that sleeps is "
+		"A callback hangs if it was blocked in one call for at least the last 500 ms of the trace; a call that sleeps is "
 		"a stall.\n"
-		"If weft does not know for which promise the call waits, 500 ms are needed.\n"
 		"A task hangs if another thread ended its input at least 1 s before the end of the trace, and the task did not "
 		"run since.\n"
 		"weft combines 3 or more similar hangs in one finding.\n"
@@ -470,7 +469,8 @@ static const struct weft_finding_guide guides[] = {
 		"to\".\n"
 		"If the label of a timer shows when it was due, the evidence has its delay.\n"
 		"A thread that has not begun its first event loop sets up the program, which is no stall.\n"
-		"The same holds for less than 100 ms before that loop first sleeps, unless a promise is known to be late.\n"
+		"The same holds for a loop itself and for its listeners before it first sleeps: less than 100 ms, unless a "
+		"promise is known to be late.\n"
 		"If no promise is known to be late, the stall must last 50 ms, and the loop must have much to do right after the "
 		"stall.\n"
 		"A stall of 100 ms is always reported; `weft check 'stall<T'` checks the same stalls.\n"
@@ -720,7 +720,9 @@ static const struct weft_finding_guide guides[] = {
 		     "(web.c:359)\n"
 		     "request 14 \"GET /cart\" took 300 ms (median of 20: 2.07 ms): 100% waiting, maybe for connection 1 "
 		     "(forms.c:269)\n"
-		     "getaddrinfo 1 \"shop.example\" took 154 ms: the name server answered late (forms.c:120 in look_up)\n",
+		     "getaddrinfo 1 \"shop.example\" took 154 ms: the name server answered late (forms.c:120 in look_up)\n"
+		     "23 answers on connection 1025 \"to 127.0.0.1:42683\" averaged 44.1 ms: delayed acknowledgements, perhaps "
+		     "(parts.c:46)\n",
 	    .evidence =
 		"A promise took at least 100 ms, and 10 times the median of at least 16 promises of its type and place.\n"
 		"If more than one promise in 5 takes as long, this time is usual and not reported.\n"
@@ -734,10 +736,15 @@ static const struct weft_finding_guide guides[] = {
 		"always slow.\n"
 		"A single name lookup or connect is reported from 100 ms on, or from 3 times the median on if there are "
 		"several.\n"
-		"A timer is never slow.\n",
-	    .doubt =
-		"- The title says \"maybe\" where the trace does not record which request used the connection.\n" MISSING_EVENTS
-		    MISSING_NAMES,
+		"A timer is never slow.\n"
+		"\n"
+		"The kernel holds the second of two small writes back until the peer has acknowledged the first, which may take "
+		"40 "
+		"ms.\n"
+		"weft reports a TCP connection with 8 requests of several writes that were answered after 38 ms to 60 ms.\n"
+		"Other requests on the connection must have been answered in less than 20 ms.\n",
+	    .doubt = "- The title says \"maybe\" where the trace does not record which request used the connection.\n"
+		     "- The trace does not show acknowledgements, so the peer itself may be slow.\n" MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms = "Promises with one label but different work: give them different labels.\n"
 			    "The first request of a program often fills caches.\n"
 			    "A connection that waits for news, such as a subscription, is slow by design.\n",
@@ -746,7 +753,8 @@ static const struct weft_finding_guide guides[] = {
 		   "eventfd.\n"
 		   "- Late peer: find out what the peer did at that time, and add a timeout.\n"
 		   "- Late name server: check the servers in `/etc/resolv.conf` and their order, and cache the answers.\n"
-		   "- Late connect: try a second address, and add a timeout.\n",
+		   "- Late connect: try a second address, and add a timeout.\n"
+		   "- Delayed acknowledgements: write each request with one call, or set TCP_NODELAY.\n",
 	    .json = "`promise` and `root` are the slowest promise or the connection, and `weight` is its time in nanoseconds.\n"
 		    "For a connection, `start_ns` is the question and `end_ns` is the answer.\n",
 	},

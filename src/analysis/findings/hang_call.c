@@ -8,9 +8,7 @@
 #include "base/known_strings.h"
 
 enum {
-	/* shortest reported time in the call, in stall limits: with and without a promise for which the call waits */
-	HANG_STALLS = 10,
-	LONE_STALLS = 50,
+	HANG_STALLS = 50, /* shortest reported time in the call, in stall limits: a killed program may be in any call */
 	LONG_STALLS = 100 /* time in the call, in stall limits, that a busy machine does not explain */
 };
 
@@ -105,8 +103,7 @@ void weft__hang_call_find(struct weft__finder *f)
 		const uint32_t p = s->promise;
 		const struct weft_interval *call = s->is_open ? find_open_call(m, s->stream) : NULL;
 		if (!call || p == WEFT_SYSTEM || !s->is_on_loop || m->is_whole ||
-		    call->end_ns - call->start_ns <
-			(find_awaited(f, p) == WEFT_NONE ? LONE_STALLS : HANG_STALLS) * f->options.stall_ns ||
+		    call->end_ns - call->start_ns < HANG_STALLS * f->options.stall_ns ||
 		    weft__completeness_of(f->completeness, m, p)->lost)
 			continue;
 		/* The check for cycles has already reported a deadlock. */

@@ -672,6 +672,7 @@ void weft__find_slow(struct weft__finder *f)
 	if (has_memory)
 		find_dependencies(f, &reported);
 	cover_by_stalls(f);
+	weft__delayed_ack_find(f);
 	free(reported.is_slow);
 	free(reported.is_late);
 	weft_vec_free(&times.site_groups);

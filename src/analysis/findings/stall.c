@@ -965,12 +965,17 @@ static int64_t *find_first_sleeps(struct weft__finder *f)
 	return slept_ns;
 }
 
-/* Returns whether the stall is the start of a program whose loop has not slept yet, and no promise is known to be late: the
- * program has only made its promises, and no timer of it was due. */
+/* Returns whether a promise is one that programs create and start to run before anything happens. */
+static bool is_starter(const struct weft_promise *p)
+{
+	return weft_kind_has(p->kind, WEFT_TRAIT_LOOP) || p->kind == WEFT_KIND_LISTEN;
+}
+
+/* Returns whether the stall is the start of a program whose loop has not slept yet, and no promise is known to be late. */
 static bool is_start(const struct weft__finder *f, const struct weft__stall *s, const int64_t *slept_ns)
 {
 	struct weft__late_promise late[MAX_LATE];
-	if (!slept_ns || f->model->promises[s->promise].kind == WEFT_KIND_TIMER || s->stream >= f->model->trace->stream_count ||
+	if (!slept_ns || !is_starter(&f->model->promises[s->promise]) || s->stream >= f->model->trace->stream_count ||
 	    s->end_ns > slept_ns[s->stream] || s->victims > 0 || s->end_ns - s->start_ns >= TOLD_STALLS * f->options.stall_ns)
 		return false;
 	return !are_all_due(late, weft__delays_find_late(&f->delays, s, late, MAX_LATE));
