@@ -23,6 +23,7 @@
 #include "base/vec.h"
 #include "file.h"
 #include "names_private.h"
+#include "rules.h"
 #include "symbols.h"
 
 enum { RBP = 6, RSP = 7, RIP = 16, MAX_TEXT = 4096, PATIENCE_MS = 8000, PROCESS = 1 };
@@ -39,6 +40,7 @@ struct file {
 struct unwinder {
 	struct weft_look_request *request;
 	struct file *files; /* by module */
+	struct weft_unwind_rules rules;
 	struct weft_look_stack *current;
 	int tid; /* number of the current stack for libdwfl */
 	FILE *answers;
@@ -175,7 +177,10 @@ static void unwind(struct unwinder *u, Dwfl *dwfl, size_t index)
 {
 	struct weft_look_stack *s = u->current = &u->request->stacks[index];
 	u->tid = PROCESS;
-	(void)dwfl_getthread_frames(dwfl, u->tid, add_frame, u);
+	if (!s->has_registers || !weft__rules_unwind(&u->rules, dwfl, s)) {
+		s->frame_count = 0;
+		(void)dwfl_getthread_frames(dwfl, u->tid, add_frame, u);
+	}
 	if (!s->has_registers && !s->registers[RBP] && s->frame_count && guess_frame_pointer(dwfl, s)) {
 		const size_t before = s->frame_count;
 		struct weft_look_stack first = *s;
