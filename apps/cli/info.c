@@ -6,6 +6,7 @@
 #include "analysis/findings/explain.h"
 #include "cli.h"
 #include "trace/kernel.h"
+#include "wire/profile.h"
 
 /* The last entry is for operations that only the trace defines. */
 static const char *const op_names[WEFT_OP_COUNT + 1] = {
@@ -118,17 +119,42 @@ static void put_kernel_json(const struct weft_kernel_info *kernel)
 	    kernel->processors, kernel->events, kernel->bytes, kernel->lost, kernel->overwritten, kernel->bound_ns);
 }
 
-/* Prints how many stack samples of long runs the trace has, or why it has none. */
+static const char *get_way_name(uint8_t way)
+{
+	return way == WEFT_PROFILE_WAY_LONG ? "long" : way == WEFT_PROFILE_WAY_USER ? "user" : "all";
+}
+
+static void put_samples_json(const struct weft_profile *p)
+{
+	printf(",\"samples\":{\"count\":%zu,\"period_ns\":%" PRId64 ",\"lost\":%" PRIu64 ",\"way\":\"%s\",\"why\":",
+	    p->sample_count, p->period_ns, p->lost, get_way_name(p->way));
+	cli_put_string(p->why);
+	putchar('}');
+}
+
+/* Prints how many stack samples the trace has, which runs have samples, and why no more. */
 static void put_samples(const struct weft_trace_info *info)
 {
 	const struct weft_profile *p = &info->profile;
 	char period[CLI_DURATION_BYTES];
+	static const char rule[] = "perf_event_paranoid";
 	if (!p->sample_count)
 		return;
-	printf("samples    %zu stack samples of OS threads that ran one promise for long, one per %s", p->sample_count,
+	printf("samples    %zu stack samples of OS threads %s, one per %s", p->sample_count,
+	    p->way == WEFT_PROFILE_WAY_LONG ? "that ran one promise for long" : "on CPU",
 	    cli_format_duration(period, p->period_ns));
+	if (p->way == WEFT_PROFILE_WAY_USER)
+		fputs(", without time in the kernel", stdout);
 	if (p->lost)
 		printf("; lost: %" PRIu64, p->lost);
+	if (p->why.len) {
+		fputs(": ", stdout);
+		cli_put_text(p->why);
+		/* A process may always be sampled with a value of 2, and its time in the kernel with a value of 1. */
+		if (p->why.len >= strlen(rule) && memcmp(p->why.ptr, rule, strlen(rule)) == 0)
+			printf(
+			    "; more needs root or sysctl kernel.perf_event_paranoid=%d", p->way == WEFT_PROFILE_WAY_LONG ? 2 : 1);
+	}
 	putchar('\n');
 }
 
@@ -227,8 +253,7 @@ static void put_json(
 	if (kernel)
 		put_kernel_json(kernel);
 	if (info->profile.sample_count)
-		printf(",\"samples\":{\"count\":%zu,\"period_ns\":%" PRId64 ",\"lost\":%" PRIu64 "}", info->profile.sample_count,
-		    info->profile.period_ns, info->profile.lost);
+		put_samples_json(&info->profile);
 	printf(",\"unfinished\":%s,\"wrapped\":%s,\"lost\":%" PRIu64 ",\"lost_no_stream\":%" PRIu64 ",\"skipped\":[",
 	    info->unfinished ? "true" : "false", info->wrapped ? "true" : "false", cli_count_lost(info), info->lost_no_stream);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {

@@ -3,7 +3,11 @@
  * While a process uses a CPU, profile.c examines its threads every 10 ms.  An OS thread counts as running one promise for long
  * if it has used a CPU for 5 ms since it last slept or began to run a promise.  Only such a thread is stopped, while its
  * registers and the top of its stack are copied.  Between two samples, no thread is traced.  The copies of stacks are unwound
- * when there are many, or after the program has ended.  SPDX-License-Identifier: ISC */
+ * when there are many, or after the program has ended.
+ *
+ * If all runs are sampled, the kernel copies registers and stacks (kernel/samples.h), and no thread is stopped.  The stacks of
+ * Python and JavaScript are read from the memory of the process, so a thread must stand still meanwhile: of such processes, only
+ * long runs are sampled.  SPDX-License-Identifier: ISC */
 #include "apps/control/profile.h"
 
 #include <dirent.h>
@@ -31,6 +35,7 @@
 #include "base/named.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "kernel/samples.h"
 #include "look/look.h"
 #include "session/session.h"
 #include "wire/wire.h"
@@ -40,7 +45,10 @@
 
 #if defined(__x86_64__) && defined(WEFT_HAS_NAMES)
 
-/* MAX_COPIES limits the memory to 4 MiB for each process, and MAX_SAMPLES limits the size of the samples in the trace. */
+/* MAX_COPIES limits the memory to 4 MiB for each process, and MAX_SAMPLES and MAX_ALL_SAMPLES limit the size of the samples in
+ * the trace. */
+enum { RSP = 7 }; /* number of the register in a weft_look_stack */
+
 enum {
 	USUAL_MS = 10,
 	ALARM_MS = 5,
@@ -49,6 +57,7 @@ enum {
 	STACK_BYTES = 16 << 10,
 	MAX_COPIES = 256,
 	MAX_SAMPLES = 16384,
+	MAX_ALL_SAMPLES = 1 << 18, /* if all runs are sampled */
 	MAX_PROCESSES = 32,
 	SAMPLES_AT_ONCE = 16, /* number of samples of one run after which the time between its samples is doubled */
 	COST_SHARE = 50       /* if a sample costs more than this fraction of the time to the next sample, that time is doubled */
@@ -90,6 +99,8 @@ struct process {
 	clockid_t clock;
 	int64_t cpu_ns;
 	bool has_ended;
+	bool has_new_code;       /* whether it has mapped code since its modules were read */
+	bool is_interpreted;     /* whether it runs Python or JavaScript */
 	struct timespec changed; /* time at which the folder had changed when its streams were opened */
 	WEFT_VEC(int) streams;
 	WEFT_VEC(struct watched_thread) threads;
@@ -100,12 +111,24 @@ struct process {
 	struct profile_trace samples;            /* those of earlier copies */
 };
 
+/* A moment, on three clocks. */
+struct clock_reading {
+	uint64_t raw_ns, counter;
+	int64_t monotonic_ns;
+};
+
 struct profile {
 	const char *folder;
 	pid_t command;
 	int stop_fd;
 	pthread_t thread;
 	int round;
+	struct weft_kernel_samples *samples; /* samples of all runs; NULL if only long runs are sampled */
+	uint32_t rate_hz;
+	char why[96];                   /* what is not sampled */
+	struct clock_reading clocks[2]; /* at the previous drain of the samples, and at this drain */
+	uint64_t lost;                  /* number of samples that the kernel could not keep */
+	bool has_searched;              /* whether processes were searched in this drain */
 	WEFT_VEC(struct process) processes;
 };
 
@@ -173,7 +196,7 @@ static void release_thread(const struct process *p, pid_t tid, const struct user
 	(void)ptrace(PTRACE_DETACH, tid, NULL, (void *)number);
 }
 
-/* ---- Samples of threads ---- */
+/* ---- Samples of long runs ---- */
 
 /* Unwinds the copied stacks, adds them to the samples of the trace, and frees the copies. */
 static void unwind_copies(struct process *p)
@@ -462,7 +485,7 @@ static bool watch_process(struct profile *profile, struct process *p)
 {
 	const int64_t cpu_ns = read_clock_ns(p->clock);
 	p->has_ended = cpu_ns < 0;
-	if (p->has_ended || cpu_ns - p->cpu_ns < (int64_t)NEW_CPU_MS * 1000000)
+	if (p->has_ended || (profile->samples && !p->is_interpreted) || cpu_ns - p->cpu_ns < (int64_t)NEW_CPU_MS * 1000000)
 		return false;
 	p->cpu_ns = cpu_ns;
 	forget_threads(p);
@@ -517,6 +540,132 @@ static void find_processes(struct profile *profile)
 	session_free(&s);
 }
 
+/* ---- Samples of all runs ---- */
+
+/* Reads the clocks, and keeps the tightest of several tries. */
+static struct clock_reading read_clocks(void)
+{
+	enum { TRIES = 5 };
+	struct clock_reading best = {0};
+	uint64_t best_span = UINT64_MAX;
+	for (int i = 0; i < TRIES; i++) {
+		const uint64_t before = weft__counter();
+		const int64_t raw_ns = read_clock_ns(CLOCK_MONOTONIC_RAW), monotonic_ns = read_clock_ns(CLOCK_MONOTONIC);
+		const uint64_t span = weft__counter() - before;
+		if (span >= best_span)
+			continue;
+		best_span = span;
+		best = (struct clock_reading){(uint64_t)raw_ns, before + span / 2, monotonic_ns};
+	}
+	return best;
+}
+
+/* Converts a time between the two clock readings. */
+static struct profile_moment find_moment(const struct profile *profile, uint64_t raw_ns, uint32_t tid)
+{
+	const struct clock_reading *before = &profile->clocks[0], *now = &profile->clocks[1];
+	const double share = (double)(int64_t)(raw_ns - before->raw_ns) / (double)(now->raw_ns - before->raw_ns);
+	return (struct profile_moment){
+	    .monotonic_ns = before->monotonic_ns + (int64_t)(share * (double)(now->monotonic_ns - before->monotonic_ns)),
+	    .counter = before->counter + (uint64_t)(int64_t)(share * (double)(now->counter - before->counter)),
+	    .tid = tid};
+}
+
+static struct process *get_process(struct profile *profile, uint32_t pid)
+{
+	for (size_t i = 0; i < profile->processes.count; i++)
+		if (profile->processes.items[i].pid == (pid_t)pid)
+			return &profile->processes.items[i];
+	return NULL;
+}
+
+static void read_new_code(struct process *p)
+{
+	if (!p->has_new_code && p->modules)
+		return;
+	p->has_new_code = false;
+	refresh_modules(p);
+	if (p->is_interpreted || !weft_look_has_sources(p->modules))
+		return;
+	p->is_interpreted = true;
+	while (p->copies.count)
+		free((void *)(uintptr_t)p->copies.items[--p->copies.count].bytes);
+	p->moments.count = 0;
+}
+
+/* Keeps a sample of a recorded process, which the kernel took. */
+static void keep_sample(void *ctx, const struct weft_kernel_sample *sample)
+{
+	struct profile *profile = ctx;
+	struct process *p = get_process(profile, sample->pid);
+	if (!p && !sample->is_mapping && !profile->has_searched) {
+		profile->has_searched = true;
+		find_processes(profile);
+		p = get_process(profile, sample->pid);
+	}
+	if (p && sample->is_mapping)
+		p->has_new_code = true;
+	if (!p || sample->is_mapping || p->is_interpreted)
+		return;
+	const bool is_full = p->samples.samples.count + p->copies.count >= MAX_ALL_SAMPLES;
+	unsigned char *bytes = is_full ? NULL : malloc(sample->size + 1);
+	if (!bytes || !weft_vec_reserve(&p->copies, 1) || !weft_vec_reserve(&p->moments, 1)) {
+		free(bytes);
+		p->samples.lost++;
+		return;
+	}
+	memcpy(bytes, sample->bytes, sample->size);
+	struct weft_look_stack *copy = &p->copies.items[p->copies.count++];
+	*copy = (struct weft_look_stack){
+	    .has_registers = true, .bytes = bytes, .address = sample->registers[RSP], .size = sample->size};
+	memcpy(copy->registers, sample->registers, sizeof copy->registers);
+	p->moments.items[p->moments.count++] = find_moment(profile, sample->time_ns, sample->tid);
+	if (p->copies.count < MAX_COPIES)
+		return;
+	read_new_code(p);
+	unwind_copies(p);
+}
+
+static void drain_samples(struct profile *profile)
+{
+	if (!profile->samples)
+		return;
+	profile->has_searched = false;
+	profile->clocks[0] = profile->clocks[1];
+	profile->clocks[1] = read_clocks();
+	profile->lost += weft_kernel_samples_drain(profile->samples, keep_sample, profile);
+	/* The process may end before its copies are unwound. */
+	for (size_t i = 0; i < profile->processes.count; i++)
+		if (profile->processes.items[i].copies.count)
+			read_new_code(&profile->processes.items[i]);
+}
+
+/* Starts to sample all runs; if the user may not, a note says why. */
+static void begin_samples(struct profile *profile, uint32_t rate_hz)
+{
+	_Static_assert(
+	    (int)WEFT_KERNEL_REGISTERS == (int)WEFT_LOOK_REGISTERS, "both are the registers of x86-64 in DWARF's order");
+	if (!rate_hz)
+		return;
+	profile->rate_hz = rate_hz;
+	profile->clocks[1] = read_clocks();
+	profile->samples = weft_kernel_samples_open(profile->command, rate_hz, profile->why, sizeof profile->why);
+	if (!profile->samples)
+		cli_note("--profile=all: %s; only runs of 10 ms or longer are sampled", profile->why);
+}
+
+/* Says of the samples of a process which runs have samples, and why no more. */
+static int64_t describe_samples(const struct profile *profile, struct process *p)
+{
+	const bool has_all = profile->samples && !p->is_interpreted;
+	p->samples.why =
+	    profile->samples && p->is_interpreted ? "Python and JavaScript are sampled in long runs only" : profile->why;
+	p->samples.way = has_all ? (uint8_t)weft_kernel_samples_way(profile->samples) : WEFT_PROFILE_WAY_LONG;
+	return has_all ? 1000000000 / (int64_t)profile->rate_hz : (int64_t)ALARM_MS * 1000000;
+}
+
+/* ---- The whole ---- */
+
 static void *run_profile(void *data)
 {
 	enum { FIND_EACH = 10 }; /* rounds */
@@ -526,6 +675,7 @@ static void *run_profile(void *data)
 	while (poll(&stop, 1, any ? ALARM_MS : USUAL_MS) == 0) {
 		if (profile->round++ % FIND_EACH == 0 || !profile->processes.count)
 			find_processes(profile);
+		drain_samples(profile);
 		any = false;
 		for (size_t i = 0; i < profile->processes.count; i++)
 			if (!profile->processes.items[i].has_ended)
@@ -547,23 +697,23 @@ static void free_process(struct process *p)
 	free(p->folder);
 }
 
-/* ---- The whole ---- */
-
 bool profile_is_supported(void)
 {
 	return true;
 }
 
-struct profile *profile_begin(const char *folder, pid_t command)
+struct profile *profile_begin(const char *folder, pid_t command, uint32_t rate_hz)
 {
 	struct profile *profile = calloc(1, sizeof *profile);
 	if (!profile)
 		return NULL;
 	*profile = (struct profile){.folder = folder, .command = command, .stop_fd = eventfd(0, EFD_CLOEXEC)};
+	begin_samples(profile, rate_hz);
 	if (profile->stop_fd >= 0 && pthread_create(&profile->thread, NULL, run_profile, profile) == 0)
 		return profile;
 	if (profile->stop_fd >= 0)
 		close(profile->stop_fd);
+	weft_kernel_samples_close(profile->samples);
 	free(profile);
 	return NULL;
 }
@@ -575,13 +725,18 @@ void profile_end(struct profile *profile)
 		return;
 	if (write(profile->stop_fd, &word, sizeof word) == sizeof word)
 		pthread_join(profile->thread, NULL);
+	drain_samples(profile);
+	if (profile->processes.count)
+		profile->processes.items[0].samples.lost += profile->lost;
 	for (size_t i = 0; i < profile->processes.count; i++) {
 		struct process *p = &profile->processes.items[i];
 		unwind_copies(p);
-		profile_trace_write(&p->samples, profile->folder, p->folder, (int64_t)ALARM_MS * 1000000);
+		const int64_t period_ns = describe_samples(profile, p);
+		profile_trace_write(&p->samples, profile->folder, p->folder, period_ns);
 		free_process(p);
 	}
 	weft_vec_free(&profile->processes);
+	weft_kernel_samples_close(profile->samples);
 	close(profile->stop_fd);
 	free(profile);
 }
@@ -593,10 +748,11 @@ bool profile_is_supported(void)
 	return false;
 }
 
-struct profile *profile_begin(const char *folder, pid_t command)
+struct profile *profile_begin(const char *folder, pid_t command, uint32_t rate_hz)
 {
 	(void)folder;
 	(void)command;
+	(void)rate_hz;
 	return NULL;
 }
 

@@ -222,7 +222,8 @@ void profile_trace_write(struct profile_trace *t, const char *session, const cha
 		    .site_count = t->sites.count,
 		    .modules = t->modules.items,
 		    .module_count = t->modules.count,
-		    .profile = {t->stacks.items, t->stacks.count, samples, t->samples.count, period_ns, t->lost}};
+		    .profile = {t->stacks.items, t->stacks.count, samples, t->samples.count, period_ns, t->lost, t->way,
+			{t->why ? t->why : "", t->why ? (uint32_t)strlen(t->why) : 0}}};
 		for (size_t i = 0; i < t->sites.count; i++)
 			if (t->site_modules.items[i] != SIZE_MAX)
 				t->sites.items[i].module = &t->modules.items[t->site_modules.items[i]];

@@ -34,6 +34,8 @@ struct profile_trace {
 	struct weft_intern source_sites;     /* "file:line function" */
 	WEFT_VEC(uint32_t) site_of_source;   /* by number in source_sites */
 	uint64_t lost;                       /* number of samples that were not kept */
+	uint8_t way;                         /* enum weft_profile_way */
+	const char *why;                     /* why no more runs have samples; NULL: there is no reason */
 };
 
 /* Adds a sample whose stack was unwound.  `program` is the path of the process's executable.  Without memory, the sample is

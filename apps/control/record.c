@@ -49,7 +49,10 @@
 #define ONLY_GLIBC ""
 #endif
 
-enum { MAX_LISTED = 12 }; /* maximum number of traces that are listed one by one */
+enum {
+	MAX_LISTED = 12, /* maximum number of traces that are listed one by one */
+	MAX_PROFILE_HZ = 10000
+};
 
 static const char no_memory[] = "out of memory";
 
@@ -58,6 +61,7 @@ struct options {
 	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
 	const char *profile;          /* --profile */
+	uint32_t profile_hz;          /* samples in a second, if all runs are sampled; else 0 */
 	const char *js;               /* --js */
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
@@ -99,6 +103,22 @@ static bool parse_kernel_option(struct options *o)
 	return true;
 }
 
+/* Parses the value "off", "auto", "all" or "all,RATE".  Returns false for other values. */
+static bool parse_profile_option(struct options *o)
+{
+	/* A multiple of 1 or 10 ms could follow a timer of the program. */
+	enum { USUAL_HZ = 997 };
+	uint64_t rate = USUAL_HZ;
+	if (strcmp(o->profile, "auto") == 0 || strcmp(o->profile, "off") == 0)
+		return true;
+	if (strcmp(o->profile, "all") != 0 &&
+	    (strncmp(o->profile, "all,", 4) != 0 || !cli_parse_number(o->profile + 4, false, &rate) || !rate ||
+		rate > MAX_PROFILE_HZ))
+		return false;
+	o->profile_hz = (uint32_t)rate;
+	return true;
+}
+
 int cli_ring_check(struct cli_ring *r, const char *verb)
 {
 	enum { MAX_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
@@ -127,17 +147,19 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--kernel needs one directory for all processes; use -o without %%p");
 	if (o->kernel && o->stands_by)
 		return cli_fail_verb("record", "--kernel and --standby cannot be combined");
-	if (o->profile && strcmp(o->profile, "auto") != 0 && strcmp(o->profile, "off") != 0)
-		return cli_fail_verb("record", "--profile is auto or off, not %s", o->profile);
-	if (o->profile && strcmp(o->profile, "auto") == 0 && strstr(o->out, "%p"))
+	if (o->profile && !parse_profile_option(o))
+		return cli_fail_verb("record",
+		    "unknown value: --profile=%s; use off, auto, all or all,RATE with 1 to %d samples a second", o->profile,
+		    MAX_PROFILE_HZ);
+	const bool wants_profile = o->profile && strcmp(o->profile, "off") != 0;
+	if (wants_profile && strstr(o->out, "%p"))
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
-	if (o->profile && strcmp(o->profile, "auto") == 0 && !profile_is_supported())
+	if (wants_profile && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
 	if (o->js && strcmp(o->js, "promises") != 0 && strcmp(o->js, "off") != 0)
 		return cli_fail_verb("record", "--js is promises or off, not %s", o->js);
 	/* A flight recorder does nothing until it is asked. */
-	o->is_profiled =
-	    (o->profile ? strcmp(o->profile, "off") != 0 : !o->is_flight) && !strstr(o->out, "%p") && profile_is_supported();
+	o->is_profiled = (o->profile ? wants_profile : !o->is_flight) && !strstr(o->out, "%p") && profile_is_supported();
 	if (o->view && !cli_has_display())
 		return cli_fail_verb("record", "no display for --view; use weft serve %s to follow in a browser", o->out);
 	return o->rules ? check_rules(o->rules) : -1;
@@ -400,10 +422,10 @@ static void fail_command(const char *name, int error, int failure_fd)
 }
 
 /* Runs the command and returns its exit status as shells do; *ran says whether the command could be executed.  `shown` is the
- * directory for the window, or NULL; `profiled` is the directory whose processes are sampled, or NULL.  The environment, which
- * contains `preload`, is meant for the command; this process restores its own. */
+ * directory for the window, or NULL; `profiled` is the directory whose processes are sampled, or NULL, and `profile_hz` is a rate
+ * as in profile_begin().  The environment, which contains `preload`, is meant for the command; this process restores its own. */
 static int run_command(char **command, const char *preload, const char *shown,
-    const struct weft_kernel_recorder_options *recorder_options, const char *profiled, bool *ran)
+    const struct weft_kernel_recorder_options *recorder_options, const char *profiled, uint32_t profile_hz, bool *ran)
 {
 	int failure_pipe[2], go[2];
 	*ran = false;
@@ -433,7 +455,7 @@ static int run_command(char **command, const char *preload, const char *shown,
 	clear_environment(preload);
 	struct weft_kernel_recorder *kernel =
 	    recorder_options && child > 0 ? weft_kernel_recorder_begin(recorder_options, child) : NULL;
-	struct profile *profile = profiled && child > 0 ? profile_begin(profiled, child) : NULL;
+	struct profile *profile = profiled && child > 0 ? profile_begin(profiled, child, profile_hz) : NULL;
 	close(go[0]);
 	close(go[1]);
 	close(failure_pipe[1]);
@@ -623,8 +645,10 @@ int cli_record(struct cli_args *args)
 	    {"kernel", 0, CLI_WORD, &o.kernel, "own|all|flight",
 		"also record what the kernel does with the program's OS threads (default: the highest level that "
 		"the user may have); with flight or own,flight these records stay in memory until the end or weft save"},
-	    {"profile", 0, CLI_TEXT, &o.profile, "auto|off",
-		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), or do not (off)"},
+	    {"profile", 0, CLI_TEXT, &o.profile, "off|auto|all[,RATE]",
+		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), of all threads RATE "
+		"times "
+		"a second (default: 997), or do not (off)"},
 	    {"js", 0, CLI_TEXT, &o.js, "promises|off",
 		"record the async functions and promises of Node.js (promises, the default), or do not (off)"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "record only from weft on until weft off"},
@@ -658,7 +682,7 @@ int cli_record(struct cli_args *args)
 		    .size_bytes = o.ring.size_bytes,
 		    .grows = o.ring.mode && !strcmp(o.ring.mode, "grow")};
 		exit = run_command(args->argv, preload, o.view ? o.out : NULL, o.kernel ? &recorder_options : NULL,
-		    o.is_profiled ? o.out : NULL, &ran);
+		    o.is_profiled ? o.out : NULL, o.profile_hz, &ran);
 		exit_watch_end(exit_watch);
 		if (ran && !strstr(o.out, "%p") && session_read(&s, o.out)) {
 			note_session(&s, args->argv[0], o.stands_by);

@@ -39,13 +39,12 @@
 #include "base/vec.h"
 #include "kernel/bpf.h"
 #include "kernel/probes.h"
+#include "kernel/ring.h"
 #include "kernel/syscall_args.h"
 
 enum {
 	MAX_EVENT_BYTES = 1024 /* approximate size of a large record of this program */,
-	MAX_RECORD_BYTES = 65536,
 	MAX_RING_BYTES = 4 << 20,
-	MIN_RING_BYTES = 64 << 10,
 	MAX_FLIGHT_BYTES = 64 << 20,
 	NAMES_RING_BYTES = 64 << 10,
 	UNFINISHED_BYTES = 8 << 10, /* maximum number of bytes that the kernel may be writing at the moment */
@@ -110,9 +109,7 @@ struct open_interrupt {
 struct ring {
 	int fd; /* descriptor of the event that owns the ring; other events write into the ring too */
 	uint32_t cpu;
-	struct perf_event_mmap_page *page;
-	unsigned char *data;
-	uint64_t size;
+	struct weft_kernel_ring ring;
 	uint64_t last_ns;          /* time of the ring's newest record */
 	uint64_t read_head;        /* position of the newest record at the last read, in flight mode */
 	bool has_names;            /* whether the ring has only names of threads, in flight mode */
@@ -402,21 +399,10 @@ static int open_event(struct weft_kernel_perf *p, struct perf_event_attr *attr, 
 	return fd;
 }
 
-/* Maps a ring as large as the user's limit allows; the kernel overwrites a ring that is mapped read-only. */
 static bool map_ring(struct ring *ring, int fd, uint32_t cpu, size_t max_bytes, bool is_overwritten)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *at = MAP_FAILED;
-	size_t size = MIN_RING_BYTES;
-	while (2 * size <= max_bytes)
-		size *= 2;
-	for (; size >= MIN_RING_BYTES; size /= 2) {
-		at = mmap(NULL, page + size, PROT_READ | (is_overwritten ? 0 : PROT_WRITE), MAP_SHARED, fd, 0);
-		if (at != MAP_FAILED)
-			break;
-	}
-	*ring = (struct ring){.fd = fd, .cpu = cpu, .page = at, .data = (unsigned char *)at + page, .size = size};
-	return at != MAP_FAILED;
+	*ring = (struct ring){.fd = fd, .cpu = cpu};
+	return weft_kernel_ring_map(&ring->ring, fd, max_bytes, is_overwritten);
 }
 
 /* Opens an event for names of threads, forks and loaded files. */
@@ -512,7 +498,7 @@ static bool open_wakes(struct weft_kernel_perf *p)
 		struct ring *ring = fd < 0 ? NULL : weft_vec_push(&p->wakes);
 		if (!ring)
 			return false;
-		if (!map_ring(ring, fd, own->cpu, (size_t)own->size, true)) {
+		if (!map_ring(ring, fd, own->cpu, (size_t)own->ring.size, true)) {
 			/* The ring is dropped, because the user's memory limit is reached. */
 			p->wakes.count--;
 			if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, own->fd))
@@ -546,11 +532,8 @@ static bool open_switches(struct weft_kernel_perf *p, pid_t pid)
 
 static void unmap_rings(struct ring *rings, size_t *count)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	while (*count) {
-		const struct ring *ring = &rings[--*count];
-		munmap(ring->page, page + ring->size);
-	}
+	while (*count)
+		weft_kernel_ring_unmap(&rings[--*count].ring);
 }
 
 static void close_events(struct weft_kernel_perf *p, size_t from)
@@ -573,19 +556,6 @@ static void open_interrupts(struct weft_kernel_perf *p, pid_t pid)
 	}
 }
 
-static void format_open_failure(char *why, size_t size, int error)
-{
-	int level = 0;
-	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	bool known = file && fscanf(file, "%d", &level) == 1;
-	if (file)
-		fclose(file);
-	if (known && (error == EACCES || error == EPERM))
-		snprintf(why, size, "perf_event_paranoid is %d", level);
-	else
-		snprintf(why, size, "perf_event_open: %s", strerror(error));
-}
-
 static bool open_machine_events(struct weft_kernel_perf *p, pid_t pid, char *why, size_t why_size)
 {
 	const size_t before = p->events.count;
@@ -595,7 +565,7 @@ static bool open_machine_events(struct weft_kernel_perf *p, pid_t pid, char *why
 	struct perf_event_attr probe = make_attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY);
 	int fd = (int)syscall(SYS_perf_event_open, &probe, -1, (int)p->rings.items[0].cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	if (fd < 0) {
-		format_open_failure(why, why_size, errno);
+		weft_kernel_format_refusal(why, why_size, errno);
 		return false;
 	}
 	close(fd);
@@ -618,7 +588,7 @@ static bool open_machine_events(struct weft_kernel_perf *p, pid_t pid, char *why
 			snprintf(why, why_size, "syscalls have no names: /proc/kallsyms has no addresses");
 		return true;
 	}
-	format_open_failure(why, why_size, errno);
+	weft_kernel_format_refusal(why, why_size, errno);
 	unmap_rings(p->wakes.items, &p->wakes.count);
 	close_events(p, before);
 	return false;
@@ -635,7 +605,7 @@ static void open_events(struct weft_kernel_perf *p, pid_t pid, char *why, size_t
 {
 	p->level = WEFT_LEVEL_SELF;
 	if (!open_own_events(p, pid)) {
-		format_open_failure(why, why_size, errno);
+		weft_kernel_format_refusal(why, why_size, errno);
 		close_rings(p);
 		close_events(p, 0);
 		return;
@@ -652,7 +622,7 @@ struct weft_kernel_perf *weft_kernel_perf_open(
 {
 	struct weft_kernel_perf *p = calloc(1, sizeof *p);
 	*why = 0;
-	if (!p || !(p->record_buffer = malloc(MAX_RECORD_BYTES))) {
+	if (!p || !(p->record_buffer = malloc(WEFT_KERNEL_RECORD_BYTES))) {
 		free(p);
 		return NULL;
 	}
@@ -1106,31 +1076,27 @@ static void parse_record(
 	emit(ctx, &s);
 }
 
+/* A ring that is being drained, and the receiver of its events. */
+struct draining {
+	struct weft_kernel_perf *perf;
+	struct ring *ring;
+	weft_kernel_perf_fn *emit;
+	void *ctx;
+};
+
+static void parse_drained(void *ctx, const unsigned char *record)
+{
+	const struct draining *d = ctx;
+	parse_record(d->perf, d->ring, record, d->emit, d->ctx);
+}
+
 static void drain_ring(struct weft_kernel_perf *p, struct ring *ring, weft_kernel_perf_fn *emit, void *ctx)
 {
-	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	uint64_t tail = ring->page->data_tail;
-	const bool was_full = head - tail + MAX_EVENT_BYTES > ring->size;
-	while (tail < head) {
-		const size_t at = (size_t)(tail & (ring->size - 1));
-		const unsigned char *bytes = ring->data + at;
-		struct perf_event_header h;
-		memcpy(&h, bytes, sizeof h); /* the header never wraps around, because the sizes of records are multiples of 8 */
-		if (h.size < sizeof h || h.size > head - tail)
-			break;
-		if (at + h.size > ring->size) {
-			const size_t first = ring->size - at;
-			memcpy(p->record_buffer, bytes, first);
-			memcpy(p->record_buffer + first, ring->data, h.size - first);
-			bytes = p->record_buffer;
-		}
-		parse_record(p, ring, bytes, emit, ctx);
-		tail += h.size;
-	}
-	__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
+	const uint64_t free_bytes =
+	    weft_kernel_ring_drain(&ring->ring, p->record_buffer, parse_drained, &(struct draining){p, ring, emit, ctx});
 	/* The kernel reports the number of lost records with the next record, which may never come, so at least one lost record
 	 * is counted. */
-	if (was_full && !ring->has_names)
+	if (free_bytes < MAX_EVENT_BYTES && !ring->has_names)
 		emit(ctx, &(struct weft_kernel_perf_event){
 			      .event_type = WEFT_PERF_LOST, .cpu = ring->cpu, .number = 1, .time_ns = ring->last_ns});
 }
@@ -1152,18 +1118,18 @@ static void find_records(struct ring_copy *c)
 /* Copies the bytes that the kernel has written into the ring since the last read; without memory it copies nothing. */
 static void copy_ring(struct ring *ring, struct ring_copy *c)
 {
-	c->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-	const size_t at = (size_t)(c->head & (ring->size - 1)), first = ring->size - at;
+	c->head = __atomic_load_n(&ring->ring.page->data_head, __ATOMIC_ACQUIRE);
+	const size_t at = (size_t)(c->head & (ring->ring.size - 1)), first = ring->ring.size - at;
 	c->found.count = 0;
 	c->written = ring->read_head - c->head;
 	c->left = 0;
-	if (!(c->bytes = malloc(ring->size)))
+	if (!(c->bytes = malloc(ring->ring.size)))
 		return;
-	memcpy(c->bytes, ring->data + at, first);
-	memcpy(c->bytes + first, ring->data, at);
+	memcpy(c->bytes, ring->ring.data + at, first);
+	memcpy(c->bytes + first, ring->ring.data, at);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	const uint64_t meanwhile = c->head - __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) + UNFINISHED_BYTES;
-	const uint64_t whole = meanwhile < ring->size ? ring->size - meanwhile : 0;
+	const uint64_t meanwhile = c->head - __atomic_load_n(&ring->ring.page->data_head, __ATOMIC_ACQUIRE) + UNFINISHED_BYTES;
+	const uint64_t whole = meanwhile < ring->ring.size ? ring->ring.size - meanwhile : 0;
 	c->left = c->written < whole ? c->written : whole;
 	ring->read_head = c->head;
 	find_records(c);

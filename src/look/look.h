@@ -91,6 +91,8 @@ const struct weft_look_module *weft_look_modules_list(const struct weft_look_mod
  * then owns; 0 if the thread runs neither language.  The function costs 10 to 20 system calls for each frame. */
 size_t weft_look_sources(struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
     struct weft_look_source_frame out[WEFT_LOOK_FRAMES]);
+/* Returns whether weft_look_sources() may return frames for a thread of the process. */
+bool weft_look_has_sources(struct weft_look_modules *modules);
 void weft_look_modules_free(struct weft_look_modules *modules);
 
 /* Returns whether the bytes are the start of an ELF core dump. */

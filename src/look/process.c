@@ -417,18 +417,28 @@ const struct weft_look_module *weft_look_modules_list(const struct weft_look_mod
 	return modules ? modules->target.modules.items : NULL;
 }
 
+static struct look_v8 *find_v8(struct weft_look_modules *modules)
+{
+	if (!modules->has_searched_v8)
+		modules->v8 = weft__look_v8_create(&modules->target);
+	modules->has_searched_v8 = true;
+	return modules->v8;
+}
+
+bool weft_look_has_sources(struct weft_look_modules *modules)
+{
+	return modules && (weft__look_has_python(&modules->target) || find_v8(modules));
+}
+
 size_t weft_look_sources(struct weft_look_modules *modules, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
     struct weft_look_source_frame out[WEFT_LOOK_FRAMES])
 {
 	if (!modules)
 		return 0;
 	const size_t count = weft__look_read_python(&modules->target, stack, tid, state, out, WEFT_LOOK_FRAMES);
-	if (count)
-		return count;
-	if (!modules->has_searched_v8)
-		modules->v8 = weft__look_v8_create(&modules->target);
-	modules->has_searched_v8 = true;
-	return modules->v8 ? weft__look_v8_read(modules->v8, &modules->target, stack, out, WEFT_LOOK_FRAMES) : 0;
+	return count              ? count
+	       : find_v8(modules) ? weft__look_v8_read(modules->v8, &modules->target, stack, out, WEFT_LOOK_FRAMES)
+				  : 0;
 }
 
 void weft_look_modules_free(struct weft_look_modules *modules)

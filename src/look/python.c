@@ -225,6 +225,11 @@ bool weft__look_find_python(struct look_target *t)
 	return true;
 }
 
+bool weft__look_has_python(const struct look_target *t)
+{
+	return find_layout(t) != NULL;
+}
+
 size_t weft__look_read_python(const struct look_target *t, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
     struct weft_look_source_frame *out, size_t capacity)
 {

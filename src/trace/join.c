@@ -697,6 +697,8 @@ static int fill_profile(struct joined *j, struct weft_profile *out, struct weft_
 				.part = (uint32_t)i};
 		out->period_ns = weft_max_ns(out->period_ns, own->period_ns);
 		out->lost += own->lost;
+		out->way = own->way > out->way ? own->way : out->way;
+		out->why = out->why.len ? out->why : own->why;
 	}
 	out->stacks = j->stacks;
 	out->samples = j->samples;

@@ -127,6 +127,8 @@ struct native {
 	WEFT_VEC(struct weft_profile_sample) profile_samples;
 	int64_t profile_period_ns;
 	uint64_t profile_lost;
+	uint8_t profile_way;
+	struct weft_str profile_why;
 	WEFT_VEC(struct native_change) changes; /* changes, sorted by instance, then by time */
 	WEFT_VEC(struct weft_stream_info) streams;
 	WEFT_VEC(struct native_cursor) cursors;

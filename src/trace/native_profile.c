@@ -125,6 +125,17 @@ static int read_sample(struct reading *r)
 	return 1;
 }
 
+static int read_way(struct reading *r)
+{
+	uint8_t way;
+	struct weft_str why;
+	if (!weft_read_u8(&r->in, &way) || !weft_read_string(&r->in, &why))
+		return 0;
+	r->native->profile_way = way;
+	r->native->profile_why = why;
+	return 1;
+}
+
 static int read_event(struct reading *r)
 {
 	uint8_t op;
@@ -137,6 +148,7 @@ static int read_event(struct reading *r)
 	case WEFT_PROFILE_STACK: return read_stack(r);
 	case WEFT_PROFILE_SAMPLE: return read_sample(r);
 	case WEFT_PROFILE_SITE: return read_site(r);
+	case WEFT_PROFILE_WAY: return read_way(r);
 	}
 	return 0;
 }
@@ -172,6 +184,8 @@ int weft__native_read_profile(struct weft_trace *trace)
 	    .samples = n->profile_samples.items,
 	    .sample_count = n->profile_samples.count,
 	    .period_ns = n->profile_period_ns,
-	    .lost = n->profile_lost};
+	    .lost = n->profile_lost,
+	    .way = n->profile_way,
+	    .why = n->profile_why};
 	return status;
 }

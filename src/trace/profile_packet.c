@@ -74,6 +74,16 @@ static uint32_t append_place(struct packet *p, uint32_t index, uint64_t ticks)
 	return p->place_count;
 }
 
+static void append_way(struct packet *p, uint64_t ticks)
+{
+	const struct weft_profile *profile = &p->info->profile;
+	char *why = strndup(profile->why.len ? profile->why.ptr : "", profile->why.len);
+	if (why && (profile->way || *why))
+		append_event(p, &(struct weft_wire_profile){.op = WEFT_PROFILE_WAY, .role = profile->way, .text = why}, ticks);
+	p->no_memory |= !why;
+	free(why);
+}
+
 static uint64_t get_begin(const struct weft_trace_info *info, uint64_t clock_hz)
 {
 	return info->profile.sample_count ? weft__native_ticks(clock_hz, info->profile.samples[0].time_ns) : 0;
@@ -100,6 +110,7 @@ static void append_all(struct packet *p, uint64_t clock_hz)
 		    &(struct weft_wire_profile){
 			.op = WEFT_PROFILE_SAMPLE, .number = profile->samples[i].tid, .other = profile->samples[i].stack + 1},
 		    weft__native_ticks(clock_hz, profile->samples[i].time_ns));
+	append_way(p, begin);
 }
 
 /* Counts or writes the events behind the packet header; returns false when out of memory. */

@@ -57,14 +57,16 @@ struct weft_profile_sample {
 	uint32_t part; /* index of the part in a joined trace; otherwise 0 */
 };
 
-/* Samples of where threads were while each ran one promise for long, taken by another process.  Short runs have no samples. */
+/* Samples of where threads were while promises ran, taken by another process. */
 struct weft_profile {
 	const struct weft_profile_stack *stacks;
 	size_t stack_count;
 	const struct weft_profile_sample *samples; /* samples, in order of time within each part */
 	size_t sample_count;
-	int64_t period_ns; /* usual time between two samples of a thread */
-	uint64_t lost;     /* number of samples that were not kept */
+	int64_t period_ns;   /* usual time between two samples of a thread */
+	uint64_t lost;       /* number of samples that were not kept */
+	uint8_t way;         /* enum weft_profile_way (wire/profile.h): which runs have samples */
+	struct weft_str why; /* why no more runs have samples; empty if unknown */
 };
 
 /* An op that only the trace defines. */

@@ -13,6 +13,7 @@ size_t weft__profile_bytes(const struct weft_wire_profile *e)
 	case WEFT_PROFILE_PLACE: return WEFT_EXTENDED_HEADER + 16;
 	case WEFT_PROFILE_STACK: return WEFT_EXTENDED_HEADER + 12;
 	case WEFT_PROFILE_SAMPLE: return WEFT_EXTENDED_HEADER + 8;
+	case WEFT_PROFILE_WAY: return WEFT_EXTENDED_HEADER + 1 + strlen(e->text) + 1;
 	case WEFT_PROFILE_SITE: return WEFT_EXTENDED_HEADER + 8 + strlen(e->text) + 1 + strlen(e->second) + 1;
 	}
 	return 0;
@@ -38,6 +39,10 @@ unsigned char *weft__profile_write(unsigned char *to, const struct weft_wire_pro
 	if (e->op == WEFT_PROFILE_PERIOD) {
 		to = write_bytes(to, &e->a, sizeof e->a);
 		return write_bytes(to, &e->b, sizeof e->b);
+	}
+	if (e->op == WEFT_PROFILE_WAY) {
+		*to++ = e->role;
+		return write_bytes(to, e->text, strlen(e->text) + 1);
 	}
 	to = write_bytes(to, &e->number, sizeof e->number);
 	if (e->op == WEFT_PROFILE_MODULE) {

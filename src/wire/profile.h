@@ -21,7 +21,16 @@
 	X(STACK, 3, "profile_stack", "stack: u32, caller: u32, place: u32")                                                      \
 	X(SAMPLE, 4, "profile_sample", "tid: u32, stack: u32")                                                                   \
 	/* name of a place that was defined before */                                                                            \
-	X(SITE, 5, "profile_site", "place: u32, line: u32, file: string, function: string")
+	X(SITE, 5, "profile_site", "place: u32, line: u32, file: string, function: string")                                      \
+	/* which runs were sampled, and why not more; the last event, because older readers stop there */                        \
+	X(WAY, 6, "profile_way", "way: u8, why: string")
+
+/* Which runs of promises have samples. */
+enum weft_profile_way {
+	WEFT_PROFILE_WAY_LONG = 0, /* runs of 10 ms or longer */
+	WEFT_PROFILE_WAY_USER = 1, /* all runs, without their time in the kernel */
+	WEFT_PROFILE_WAY_ALL = 2   /* all runs, in which a call has the time that it took in the kernel */
+};
 
 /* The role of a module in the process. */
 enum weft_profile_role {
@@ -39,11 +48,11 @@ enum weft_profile_op {
 /* An event to write; its op decides which fields have a meaning. */
 struct weft_wire_profile {
 	uint8_t op;                /* enum weft_profile_op */
-	uint8_t role;              /* MODULE: enum weft_profile_role */
+	uint8_t role;              /* MODULE: enum weft_profile_role; WAY: enum weft_profile_way */
 	uint32_t number, other;    /* number of a module, place or stack, or tid; module of a place, caller, stack, or line */
 	uint32_t place;            /* STACK */
 	uint64_t a, b;             /* period_ns and lost; or address and size; or offset in a */
-	const char *text, *second; /* path and build-id of a module; or file and function of a place */
+	const char *text, *second; /* path and build-id of a module; file and function of a place; or text of WAY */
 };
 
 /* Returns the size of the event with its header, in bytes. */

@@ -42,8 +42,12 @@ def record(folder, *command, status=0, user=None, options=()):
     return ran.stdout
 
 
+def samples_of(folder):
+    return json.loads(run(WEFT, 'info', '--json', folder)).get('samples', {'count': 0})
+
+
 def count_samples(folder):
-    return json.loads(run(WEFT, 'info', '--json', folder)).get('samples', {'count': 0})['count']
+    return samples_of(folder)['count']
 
 
 def only_trace_in(folder):
@@ -72,6 +76,7 @@ def function_of_a_blocked_loop_is_named(folder):
     stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/t', '-o', '-')
     if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
         fail(f'folded stacks: {stacks}')
+
 
 
 def saved_copy_contains_function_names(folder):
@@ -172,6 +177,28 @@ def short_callbacks_have_no_samples(folder):
     expect(count_samples(f'{folder}/t'), 0, 'samples of a healthy program')
 
 
+def all_runs_are_sampled_on_request(folder):
+    """Callbacks of 1 ms have samples, in which the callback's function is named; weft info says what was sampled."""
+    closed = closed_to_others(BLOCKS) or closed_to_others(WEFT)
+    os.chmod(folder, 0o711)
+    for user in (None,) if os.getuid() or closed else (None, NOBODY):
+        trace = f'{folder}/{user}/t'
+        record(f'{folder}/{user}', BLOCKS, 'still', user=user, options=['--profile=all'])
+        samples = samples_of(trace)
+        if samples.get('way') not in ('user', 'all'):
+            print(f'not all runs: {samples}; the kernel allows no perf events')
+            continue
+        if samples['count'] < 50:  # of 200 ms
+            fail(f'{samples} of all runs')
+        stacks = run(WEFT, 'convert', '--to=folded', '--by=function', trace, '-o', '-')
+        if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
+            fail(f'folded stacks of short runs: {stacks}')
+        summary = run(WEFT, 'info', trace)
+        wanted = r'on CPU, one per 1\.0\d* ms' + (r'$' if samples['way'] == 'all' else r', without time in the kernel: perf_event_paranoid is 2; more needs root or sysctl kernel\.perf_event_paranoid=1$')
+        if not re.search(wanted, summary, re.M):
+            fail(f'info of all runs: {summary}')
+
+
 def samples_can_be_refused(folder):
     record(folder, BLOCKS, options=['--profile=off'])
     expect(count_samples(f'{folder}/t'), 0, 'samples with --profile=off')
@@ -210,7 +237,7 @@ if platform.machine() != 'x86_64':
     sys.exit(77)
 for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, joined_traces_keep_their_samples, damaged_samples_are_left_out,
              other_readers_accept_samples, block_until_the_end_is_certain, block_of_child_is_named, function_of_python_is_named, function_of_javascript_is_named,
-             short_callbacks_have_no_samples, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
+             short_callbacks_have_no_samples, all_runs_are_sampled_on_request, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
              traced_program_is_left_alone):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
         try:

@@ -12,6 +12,7 @@
 #include "base/known_strings.h"
 #include "base/search.h"
 #include "base/sort.h"
+#include "wire/profile.h"
 
 /* Shortest sleep that counts as a context switch: in a shorter sleep the awaited event may have occurred already. */
 #define MIN_SWITCH_NS 10000
@@ -285,8 +286,10 @@ bool weft__delays_add_cpu_breakdowns(struct weft__delays *d)
 		if (!s->is_pause) {
 			add_calls(s, &all, m);
 			int64_t covered_ns = sum_rounds(&sum, s, &all);
-			/* weft record stopped the thread for each sample, and each stop counts as a context switch. */
+			/* To sample a long run, weft record stops the thread, and each stop counts as a context switch. */
 			(void)weft_model_samples(m, s->stream, s->start_ns, s->end_ns, &sum.sampled);
+			if (m->trace->profile.way != WEFT_PROFILE_WAY_LONG)
+				sum.sampled = 0;
 			if (covered_ns >= (s->end_ns - s->start_ns) / 2)
 				split_stall(s, &sum, covered_ns);
 		}

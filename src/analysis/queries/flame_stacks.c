@@ -15,6 +15,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "base/utf8.h"
+#include "wire/profile.h"
 
 enum { MAX_FRAMES = 64 };
 
@@ -401,9 +402,9 @@ static bool sum_up_samples(struct folding *f)
 		const uint32_t at = weft__timeline_first_run(&timeline, s->stream, s->time_ns);
 		const bool is_running =
 		    at < timeline.run_begin[s->stream + 1] && m->runs[timeline.runs[at].run].start_ns <= s->time_ns;
-		/* A long run is sampled less and less often. */
-		const bool is_same_run =
-		    is_running && i > 0 && s[-1].stream == s->stream && s[-1].time_ns >= m->runs[timeline.runs[at].run].start_ns;
+		/* A long run is sampled less and less often.  If all runs are sampled, each sample stands for the same time. */
+		const bool is_same_run = m->trace->profile.way == WEFT_PROFILE_WAY_LONG && is_running && i > 0 &&
+					 s[-1].stream == s->stream && s[-1].time_ns >= m->runs[timeline.runs[at].run].start_ns;
 		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, s,
 		    is_same_run ? s->time_ns - s[-1].time_ns : m->trace->profile.period_ns);
 	}
