@@ -74,7 +74,7 @@ def function_of_a_blocked_loop_is_named(folder):
     if not re.search(r'^longest run: [\d.]+ m?s, (\d+) of (\d+) samples in \S*blocks\+0x[0-9a-f]+$', panels, re.M):
         fail(f'panels: {panels}')
     stacks = run(WEFT, 'convert', '--to=folded', '--by=function', f'{folder}/t', '-o', '-')
-    if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
+    if not re.search(r'^every \* ms on_timer;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
         fail(f'folded stacks: {stacks}')
 
 
@@ -88,6 +88,13 @@ def saved_copy_contains_function_names(folder):
     is_named(f'{folder}/copy', 'a copy')
     if count_samples(f'{folder}/copy') != count_samples(f'{folder}/t'):
         fail('a copy has other samples')
+
+
+def stripped_program_is_named_by_exported_functions(folder):
+    program = shutil.copy(BLOCKS, f'{folder}/program')
+    run('strip', program)
+    record(folder, program)
+    is_named(f'{folder}/t', 'a stripped program', r'^(\d+) of (\d+) stack samples of the thread are in on_timer \(program\)$')
 
 
 def joined_traces_keep_their_samples(folder):
@@ -191,7 +198,7 @@ def all_runs_are_sampled_on_request(folder):
         if samples['count'] < 50:  # of 200 ms
             fail(f'{samples} of all runs')
         stacks = run(WEFT, 'convert', '--to=folded', '--by=function', trace, '-o', '-')
-        if not re.search(r'^every \* ms;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
+        if not re.search(r'^every \* ms on_timer;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
             fail(f'folded stacks of short runs: {stacks}')
         summary = run(WEFT, 'info', trace)
         wanted = r'on CPU, one per 1\.0\d* ms' + (r'$' if samples['way'] == 'all' else r', without time in the kernel: perf_event_paranoid is 2; more needs root or sysctl kernel\.perf_event_paranoid=1$')
@@ -235,7 +242,7 @@ def traced_program_is_left_alone(folder):
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, joined_traces_keep_their_samples, damaged_samples_are_left_out,
+for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, stripped_program_is_named_by_exported_functions, joined_traces_keep_their_samples, damaged_samples_are_left_out,
              other_readers_accept_samples, block_until_the_end_is_certain, block_of_child_is_named, function_of_python_is_named, function_of_javascript_is_named,
              short_callbacks_have_no_samples, all_runs_are_sampled_on_request, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
              traced_program_is_left_alone):

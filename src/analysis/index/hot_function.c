@@ -8,6 +8,10 @@
 
 enum { MIN_SAMPLES = 5, MOST_PERCENT = 60, MAX_FRAMES = 64 };
 
+/* Which functions are those of the program.  A stripped program has names for few of its functions, and some programs keep all
+ * of their code in libraries that a distribution installed. */
+enum own { OWN_NAMED, OWN_ANY, OWN_LIBRARY, OWN_COUNT };
+
 /* The program's functions in one stack sample, the outermost first; a recursive function is listed once. */
 struct chain {
 	uint32_t sites[MAX_FRAMES];
@@ -51,7 +55,37 @@ static bool is_same_function(const struct weft_site *a, const struct weft_site *
 			     (a->module || weft_str_equal(a->file, b->file)));
 }
 
-static void read_chain(struct chain *out, const struct weft_model *m, uint32_t stack)
+/* A function that has no name is called "module+0x123". */
+static bool is_named(const struct weft_site *site)
+{
+	return site->line || (site->function.len && !contains(site->function, "+0x"));
+}
+
+/* Returns whether a source location is in a library other than those that run all programs. */
+static bool is_library(const struct weft_site *site)
+{
+	static const char *const runtimes[] = {
+	    "libc", "libm", "libpthread", "libuv", "libev", "libsystemd", "libstdc++", "libgcc_s"};
+	static const char *const families[] = {
+	    "ld-linux", "libglib", "libgobject", "libgio", "libevent", "libweft-", "[", "linux-vdso"};
+	const struct weft_str name = weft_module_short_name(site->module);
+	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++)
+		if (weft_str_equal(name, (struct weft_str){runtimes[i], (uint32_t)strlen(runtimes[i])}))
+			return false;
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		if (starts_with(name, families[i]))
+			return false;
+	return site->module && site->module->role == WEFT_PROFILE_LIBRARY && is_named(site);
+}
+
+static bool is_own(const struct weft_site *site, enum own own)
+{
+	if (own == OWN_LIBRARY)
+		return is_library(site);
+	return is_program(site) && (own == OWN_ANY || is_named(site));
+}
+
+static void read_chain(struct chain *out, const struct weft_model *m, uint32_t stack, enum own own)
 {
 	const struct weft_trace_info *info = m->trace;
 	uint32_t frames[MAX_FRAMES];
@@ -63,7 +97,7 @@ static void read_chain(struct chain *out, const struct weft_model *m, uint32_t s
 	out->count = 0;
 	while (depth-- > 0) {
 		const uint32_t site = frames[depth];
-		if (!is_program(&info->sites[site])) {
+		if (!is_own(&info->sites[site], own)) {
 			is_after_library = true;
 			continue;
 		}
@@ -130,23 +164,20 @@ static uint32_t find_usual_place(const struct weft_model *m, const struct chain 
 	return best;
 }
 
-int weft__hot_function_find(
-    struct weft__hot_function *out, const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+static bool is_main(const struct weft_model *m, uint32_t site)
 {
-	size_t all;
-	/* number of samples of one interval that are read: more samples would not change the shares */
-	enum { MAX_SAMPLES = 256 };
-	const struct weft_stack_sample *samples = weft_model_samples(m, stream, from_ns, to_ns, &all);
-	all = all < MAX_SAMPLES ? all : MAX_SAMPLES;
-	if (all < MIN_SAMPLES)
-		return 0;
-	struct chain *chains = malloc(all * sizeof *chains);
-	if (!chains)
-		return WEFT_ENOMEM;
-	for (size_t i = 0; i < all; i++)
-		read_chain(&chains[i], m, samples[i].stack);
-	*out = (struct weft__hot_function){.samples = all, .site = WEFT_NONE, .caller = WEFT_NONE};
+	return weft_str_equal(m->trace->sites[site].function, (struct weft_str){"main", 4});
+}
+
+/* Finds the deepest function that is in most samples, among the functions that count as those of the program. */
+static void find_function(struct weft__hot_function *out, const struct weft_model *m, const struct weft_stack_sample *samples,
+    size_t stride, struct chain *chains, enum own own)
+{
+	const size_t all = out->samples;
 	size_t count = all;
+	out->site = out->caller = WEFT_NONE;
+	for (size_t i = 0; i < all; i++)
+		read_chain(&chains[i], m, samples[i * stride].stack, own);
 	for (size_t level = 0; level < MAX_FRAMES; level++) {
 		const uint32_t site = find_majority(m, chains, count, level);
 		const size_t kept = site == WEFT_NONE ? 0 : keep_chains(m, chains, count, level, site);
@@ -158,10 +189,32 @@ int weft__hot_function_find(
 			out->caller = out->site;
 	}
 	/* In a program with its own event loop, every function is called from that loop, so such a caller says nothing. */
-	if (out->caller != WEFT_NONE && weft_str_equal(m->trace->sites[out->caller].function, (struct weft_str){"main", 4}))
+	if (out->caller != WEFT_NONE &&
+	    (is_main(m, out->caller) || is_same_function(&m->trace->sites[out->caller], &m->trace->sites[out->site])))
 		out->caller = WEFT_NONE;
-	if (out->caller != WEFT_NONE && is_same_function(&m->trace->sites[out->caller], &m->trace->sites[out->site]))
-		out->caller = WEFT_NONE;
+}
+
+int weft__hot_function_find(
+    struct weft__hot_function *out, const struct weft_model *m, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	size_t all;
+	/* number of samples of one interval that are read: more samples would not change the shares */
+	enum { MAX_SAMPLES = 256 };
+	const struct weft_stack_sample *samples = weft_model_samples(m, stream, from_ns, to_ns, &all);
+	const size_t stride = (all + MAX_SAMPLES - 1) / MAX_SAMPLES;
+	all /= stride ? stride : 1;
+	if (all < MIN_SAMPLES)
+		return 0;
+	struct chain *chains = malloc(all * sizeof *chains);
+	if (!chains)
+		return WEFT_ENOMEM;
+	*out = (struct weft__hot_function){.samples = all, .site = WEFT_NONE};
+	/* main() is in every sample of its thread, so it is the answer only if there is no other. */
+	for (int own = OWN_NAMED; own < OWN_COUNT && (out->site == WEFT_NONE || is_main(m, out->site)); own++) {
+		struct weft__hot_function found = {.samples = all};
+		find_function(&found, m, samples, stride, chains, (enum own)own);
+		*out = found.site == WEFT_NONE ? *out : found;
+	}
 	free(chains);
 	return out->site != WEFT_NONE;
 }
