@@ -36,6 +36,12 @@ static int export_chrome(const struct cli_input *input, struct cli_file *file, s
 	return weft_export_chrome(input->trace, input->model, cli_file_write, file, losses, err);
 }
 
+static int export_firefox(
+    const struct cli_input *input, struct cli_file *file, struct weft_losses *losses, struct weft_error *err)
+{
+	return weft_export_firefox(input->trace, input->model, cli_file_write, file, losses, err);
+}
+
 /* Writes one file.  If no model was built before, the damaged parts of the trace are noted now. */
 static int write_file(const struct cli_input *input, const char *out, const char *format, export_fn *export)
 {
@@ -201,11 +207,12 @@ static int write_sqlite(const struct cli_input *input, const char *out)
 
 /* ---- The verb ---- */
 
-enum format { MIRAGE, NATIVE, PERFETTO, CHROME, FOLDED, SQLITE, FORMAT_COUNT };
+enum format { MIRAGE, NATIVE, PERFETTO, CHROME, FIREFOX, FOLDED, SQLITE, FORMAT_COUNT };
 static const char *const formats[FORMAT_COUNT] = {[MIRAGE] = "mirage",
     [NATIVE] = "native",
     [PERFETTO] = "perfetto",
     [CHROME] = "chrome",
+    [FIREFOX] = "firefox",
     [FOLDED] = "folded",
     [SQLITE] = "sqlite"};
 
@@ -228,8 +235,10 @@ int cli_convert(struct cli_args *args)
 	const char *out = NULL, *name = NULL, *flows = NULL, *by = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "write to this file, or - for standard output; native: to this new directory"},
-	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|folded|sqlite",
-		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, folded for flame graphs"},
+	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|firefox|folded|sqlite",
+		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, firefox for profiler.firefox.com, "
+		"folded for flame "
+		"graphs"},
 	    {"by", 0, CLI_TEXT, &by, "run|wait|function",
 		"folded: measure how long promises ran (default), how long they waited, or which functions ran in long runs"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
@@ -240,11 +249,12 @@ int cli_convert(struct cli_args *args)
 	if (exit >= 0)
 		return exit;
 	if (!name)
-		return cli_fail_verb("convert", "no format; use --to=mirage, native, perfetto, chrome, folded or sqlite");
+		return cli_fail_verb(
+		    "convert", "no format; use --to=mirage, native, perfetto, chrome, firefox, folded or sqlite");
 	const enum format format = parse_format(name);
 	if (format == FORMAT_COUNT)
 		return cli_fail_verb(
-		    "convert", "unknown format: --to=%s; use mirage, native, perfetto, chrome, folded or sqlite", name);
+		    "convert", "unknown format: --to=%s; use mirage, native, perfetto, chrome, firefox, folded or sqlite", name);
 	if (flows && format != PERFETTO)
 		return cli_fail_verb("convert", "--flows needs --to=perfetto");
 	if (flows && !is_flows_option(flows))
@@ -270,6 +280,7 @@ int cli_convert(struct cli_args *args)
 	exit = format == NATIVE     ? write_native(&input, out)
 	       : format == PERFETTO ? convert_to_perfetto(&input, out, flows)
 	       : format == CHROME   ? write_file(&input, out, name, export_chrome)
+	       : format == FIREFOX  ? write_file(&input, out, name, export_firefox)
 	       : format == FOLDED   ? write_folded(&input, out, by)
 	       : format == SQLITE   ? write_sqlite(&input, out)
 				    : write_file(&input, out, name, export_mirage);

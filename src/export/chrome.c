@@ -6,70 +6,21 @@
  * writes all arrows.
  * SPDX-License-Identifier: ISC */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/vec.h"
 #include "export/budget.h"
+#include "export/json.h"
 #include "model/kernel.h"
 
-enum { FLUSH_BYTES = 1 << 16, NAME_BYTES = 320 };
+enum { NAME_BYTES = 320 };
 
 struct writer {
 	const struct weft_model *model;
-	weft_export_write_fn *write;
-	void *write_ctx;
-	WEFT_VEC(char) out;
-	uint64_t budget;
-	struct weft_losses losses;
-	bool has_begun, has_failed, no_memory;
+	struct weft__json json;
+	bool has_begun;
 };
-
-static bool has_trouble(const struct writer *w)
-{
-	return w->has_failed || w->no_memory;
-}
-
-static void flush_output(struct writer *w)
-{
-	w->has_failed |= w->out.count > 0 && w->write(w->write_ctx, w->out.items, w->out.count) != 0;
-	w->out.count = 0;
-}
-
-static void put_bytes(struct writer *w, const char *bytes, size_t size)
-{
-	if (!weft_vec_reserve(&w->out, size)) {
-		w->no_memory = true;
-		return;
-	}
-	memcpy(w->out.items + w->out.count, bytes, size);
-	w->out.count += size;
-}
-
-__attribute__((format(printf, 2, 3))) static void put_format(struct writer *w, const char *format, ...)
-{
-	char text[256];
-	va_list args;
-	va_start(args, format);
-	const int length = vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	put_bytes(w, text, (size_t)length);
-}
-
-static void put_piece(void *writer, const char *bytes, size_t size)
-{
-	put_bytes(writer, bytes, size);
-}
-
-static void put_string(struct writer *w, struct weft_str text)
-{
-	put_bytes(w, "\"", 1);
-	weft_json_text(weft__export_text(text, &w->budget, &w->losses), put_piece, w);
-	put_bytes(w, "\"", 1);
-}
 
 static struct weft_str str_of(const char *text)
 {
@@ -78,15 +29,15 @@ static struct weft_str str_of(const char *text)
 
 static void put_field(struct writer *w, const char *name, struct weft_str text)
 {
-	put_format(w, ",\"%s\":", name);
-	put_string(w, text);
+	weft__json_format(&w->json, ",\"%s\":", name);
+	weft__json_string(&w->json, text);
 }
 
-/* Writes a time in us with three decimals, which a floating-point number would lose. */
 static void put_time(struct writer *w, const char *name, int64_t ns)
 {
-	const uint64_t size = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-	put_format(w, ",\"%s\":%s%" PRIu64 ".%03" PRIu64, name, ns < 0 ? "-" : "", size / 1000, size % 1000);
+	enum { NS_OF_US = 3 }; /* decimals */
+	weft__json_format(&w->json, ",\"%s\":", name);
+	weft__json_fraction(&w->json, ns, NS_OF_US);
 }
 
 /* ---- Events ---- */
@@ -99,15 +50,15 @@ static uint64_t pid_of(const struct weft_trace_info *info, uint32_t part)
 
 static void begin_event(struct writer *w, char phase, uint64_t pid, uint64_t tid)
 {
-	if (w->out.count >= FLUSH_BYTES)
-		flush_output(w);
-	put_format(w, "%s{\"ph\":\"%c\",\"pid\":%" PRIu64 ",\"tid\":%" PRIu64, w->has_begun ? ",\n" : "", phase, pid, tid);
+	weft__json_flush(&w->json, false);
+	weft__json_format(
+	    &w->json, "%s{\"ph\":\"%c\",\"pid\":%" PRIu64 ",\"tid\":%" PRIu64, w->has_begun ? ",\n" : "", phase, pid, tid);
 	w->has_begun = true;
 }
 
 static void end_event(struct writer *w)
 {
-	put_format(w, "}");
+	weft__json_format(&w->json, "}");
 }
 
 /* Begins an event on a stream, with the ids of its process and thread.  If the tid of a thread is unknown, the thread gets a
@@ -123,9 +74,9 @@ static void begin_on(struct writer *w, char phase, size_t stream)
 
 static void put_meta(struct writer *w, const char *what, struct weft_str name)
 {
-	put_format(w, ",\"name\":\"%s\",\"args\":{\"name\":", what);
-	put_string(w, name);
-	put_format(w, "}");
+	weft__json_format(&w->json, ",\"name\":\"%s\",\"args\":{\"name\":", what);
+	weft__json_string(&w->json, name);
+	weft__json_format(&w->json, "}");
 	end_event(w);
 }
 
@@ -158,7 +109,7 @@ static void begin_of_promise(struct writer *w, char phase, uint32_t promise, int
 {
 	const struct weft_promise *p = &w->model->promises[promise];
 	begin_on(w, phase, p->stream);
-	put_format(w, ",\"cat\":\"promise\",\"id2\":{\"local\":\"0x%" PRIx64 "\"}", (uint64_t)p->id);
+	weft__json_format(&w->json, ",\"cat\":\"promise\",\"id2\":{\"local\":\"0x%" PRIx64 "\"}", (uint64_t)p->id);
 	put_time(w, "ts", time_ns);
 }
 
@@ -168,18 +119,18 @@ static void put_promise(struct writer *w, uint32_t promise)
 	const struct weft_promise *p = &m->promises[promise];
 	begin_of_promise(w, 'b', promise, p->start_ns);
 	put_name(w, promise);
-	put_format(w, ",\"args\":{\"promise\":%" PRId64, p->id);
+	weft__json_format(&w->json, ",\"args\":{\"promise\":%" PRId64, p->id);
 	put_field(w, "kind", str_of(weft_model_kind_name(m, p->kind)));
 	if (p->failure != WEFT_NONE)
 		put_field(w, "error", weft_model_text(m, p->failure));
 	if (p->created_by != WEFT_NONE)
-		put_format(w, ",\"created by\":%" PRId64, m->promises[p->created_by].id);
+		weft__json_format(&w->json, ",\"created by\":%" PRId64, m->promises[p->created_by].id);
 	if (p->site != WEFT_NONE) {
 		char site[NAME_BYTES];
 		weft_site_format(&m->trace->sites[p->site], site, sizeof site);
 		put_field(w, "site", str_of(site));
 	}
-	put_format(w, "}");
+	weft__json_format(&w->json, "}");
 	end_event(w);
 	for (uint32_t l = p->labels; l < p[1].labels; l++)
 		if (!m->labels[l].is_counter && m->labels[l].text != weft_model_name_text(m, promise)) {
@@ -198,7 +149,7 @@ static void put_promise(struct writer *w, uint32_t promise)
 		put_time(w, "ts", m->runs[r].start_ns);
 		put_time(w, "dur", m->runs[r].end_ns - m->runs[r].start_ns);
 		put_name(w, promise);
-		put_format(w, ",\"args\":{\"promise\":%" PRId64 "}", p->id);
+		weft__json_format(&w->json, ",\"args\":{\"promise\":%" PRId64 "}", p->id);
 		end_event(w);
 	}
 }
@@ -207,10 +158,10 @@ static void put_promise(struct writer *w, uint32_t promise)
 static void put_pauses(struct writer *w)
 {
 	const struct weft_model *m = w->model;
-	for (size_t i = 0; i < m->pause_count && !has_trouble(w); i++)
+	for (size_t i = 0; i < m->pause_count && !weft__json_has_trouble(&w->json); i++)
 		for (int end = 0; end < 2; end++) {
 			begin_on(w, end ? 'e' : 'b', m->pauses[i].stream);
-			put_format(w, ",\"cat\":\"pause\",\"id2\":{\"local\":\"0x%zx\"}", i);
+			weft__json_format(&w->json, ",\"cat\":\"pause\",\"id2\":{\"local\":\"0x%zx\"}", i);
 			put_time(w, "ts", end ? m->pauses[i].end_ns : m->pauses[i].start_ns);
 			put_field(w, "name", weft_model_text(m, m->pauses[i].text));
 			end_event(w);
@@ -221,11 +172,11 @@ static void put_counters(struct writer *w)
 {
 	const struct weft_model *m = w->model;
 	for (size_t i = 0; i < m->counter_count; i++)
-		for (size_t s = 0; s < m->counters[i].count && !has_trouble(w); s++) {
+		for (size_t s = 0; s < m->counters[i].count && !weft__json_has_trouble(&w->json); s++) {
 			begin_event(w, 'C', pid_of(m->trace, 0), 0);
 			put_time(w, "ts", m->counters[i].samples[s].time_ns);
 			put_field(w, "name", m->counters[i].name);
-			put_format(w, ",\"args\":{\"value\":%" PRId64 "}", m->counters[i].samples[s].value);
+			weft__json_format(&w->json, ",\"args\":{\"value\":%" PRId64 "}", m->counters[i].samples[s].value);
 			end_event(w);
 		}
 }
@@ -233,24 +184,18 @@ static void put_counters(struct writer *w)
 int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *model, weft_export_write_fn *write,
     void *write_ctx, struct weft_losses *losses, struct weft_error *err)
 {
-	struct writer w = {.model = model, .write = write, .write_ctx = write_ctx, .budget = weft__export_budget(trace)};
-	put_format(&w, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	struct writer w = {
+	    .model = model, .json = {.write = write, .write_ctx = write_ctx, .budget = weft__export_budget(trace)}};
+	weft__json_format(&w.json, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	put_names(&w);
-	for (uint32_t p = 0; p < model->promise_count && !has_trouble(&w); p++)
+	for (uint32_t p = 0; p < model->promise_count && !weft__json_has_trouble(&w.json); p++)
 		if (p != WEFT_SYSTEM)
 			put_promise(&w, p);
 	put_pauses(&w);
 	put_counters(&w);
-	put_format(&w, "\n]}\n");
-	flush_output(&w);
-	w.losses.counts[WEFT_LOSS_LINK] += model->link_count;
-	w.losses.counts[WEFT_LOSS_SLEEP] += model->sleep_count;
-	w.losses.counts[WEFT_LOSS_KERNEL] += model->kernel ? model->kernel->off_count : 0;
-	weft_vec_free(&w.out);
-	if (has_trouble(&w)) {
-		const enum weft_status status = w.has_failed ? WEFT_EIO : WEFT_ENOMEM;
-		return weft_error_set(err, status, "%s", weft_status_string(status));
-	}
-	*losses = w.losses;
-	return WEFT_OK;
+	weft__json_format(&w.json, "\n]}\n");
+	w.json.losses.counts[WEFT_LOSS_LINK] += model->link_count;
+	w.json.losses.counts[WEFT_LOSS_SLEEP] += model->sleep_count;
+	w.json.losses.counts[WEFT_LOSS_KERNEL] += model->kernel ? model->kernel->off_count : 0;
+	return weft__json_end(&w.json, losses, err);
 }

@@ -96,4 +96,11 @@ int weft_export_perfetto(const struct weft_trace *trace, const struct weft_model
 int weft_export_chrome(const struct weft_trace *trace, const struct weft_model *model, weft_export_write_fn *write,
     void *write_ctx, struct weft_losses *losses, struct weft_error *err);
 
+/* Writes the stack samples of a model, with the runs of promises as markers, as JSON for profiler.firefox.com.
+ *
+ * Fails with WEFT_EIO or WEFT_ENOMEM. *losses is filled on success.  Linear in the number of threads with samples times the
+ * number of stacks and runs. */
+int weft_export_firefox(const struct weft_trace *trace, const struct weft_model *model, weft_export_write_fn *write,
+    void *write_ctx, struct weft_losses *losses, struct weft_error *err);
+
 #endif

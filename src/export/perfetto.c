@@ -32,7 +32,8 @@ enum packet_field {
 	PACKET_EVENT = 11,
 	PACKET_INTERNED = 12,
 	PACKET_FLAGS = 13,
-	PACKET_TRACK = 60
+	PACKET_TRACK = 60,
+	PACKET_SAMPLE = 66
 };
 enum { FLAG_CLEARED = 1, FLAG_NEEDS_NAMES = 2 };
 enum clock_field { CLOCKS_CLOCK = 1, CLOCK_ID = 1, CLOCK_TIME = 2 };
@@ -68,7 +69,24 @@ enum event_field {
 enum event_type { EVENT_BEGIN = 1, EVENT_END, EVENT_INSTANT, EVENT_COUNTER };
 enum annotation_field { ANNOTATION_NAME_NUMBER = 1, ANNOTATION_INT = 4, ANNOTATION_TEXT = 6 };
 enum source_field { SOURCE_FILE = 2, SOURCE_FUNCTION = 3, SOURCE_LINE = 4 };
-enum interned_field { INTERNED_EVENTS = 2, INTERNED_ANNOTATIONS = 3, INTERNED_NUMBER = 1, INTERNED_NAME = 2 };
+enum interned_field {
+	INTERNED_EVENTS = 2,
+	INTERNED_ANNOTATIONS = 3,
+	INTERNED_FUNCTIONS = 5,
+	INTERNED_FRAMES = 6,
+	INTERNED_STACKS = 7,
+	INTERNED_BUILD_IDS = 16,
+	INTERNED_PATHS = 17,
+	INTERNED_SOURCES = 18,
+	INTERNED_MAPPINGS = 19,
+	INTERNED_NUMBER = 1,
+	INTERNED_NAME = 2
+};
+enum mapping_field { MAPPING_NUMBER = 1, MAPPING_BUILD_ID = 2, MAPPING_START = 4, MAPPING_END = 5, MAPPING_PATH = 7 };
+enum frame_field { FRAME_NUMBER = 1, FRAME_FUNCTION = 2, FRAME_MAPPING = 3, FRAME_OFFSET = 4, FRAME_SOURCE = 5, FRAME_LINE = 6 };
+enum stack_field { STACK_NUMBER = 1, STACK_FRAME = 2 };
+enum sample_field { SAMPLE_PID = 2, SAMPLE_TID = 3, SAMPLE_STACK = 4, SAMPLE_MODE = 5 };
+enum { MODE_USER = 2 };
 
 /* Names that the first packet defines; the numbers of the model's texts follow after these. */
 enum name {
@@ -722,6 +740,117 @@ static void put_counters(struct writer *w)
 	}
 }
 
+/* ---- Stack samples ---- */
+
+static void end_interned(struct writer *w)
+{
+	weft__proto_message(&w->packet, PACKET_INTERNED, &w->part);
+	end_packet(w);
+}
+
+/* Defines a file of machine code. */
+static void put_mapping(struct writer *w, size_t module)
+{
+	const struct weft_module *m = &w->model->trace->modules[module];
+	begin_packet(w, 0);
+	weft__proto_reset(&w->part);
+	put_interned(&w->part, &w->inner, INTERNED_PATHS, module + 1, clean_text(w, m->path));
+	if (m->build_id.len)
+		put_interned(&w->part, &w->inner, INTERNED_BUILD_IDS, module + 1, clean_text(w, m->build_id));
+	weft__proto_reset(&w->inner);
+	weft__proto_uint(&w->inner, MAPPING_NUMBER, module + 1);
+	if (m->build_id.len)
+		weft__proto_uint(&w->inner, MAPPING_BUILD_ID, module + 1);
+	weft__proto_uint(&w->inner, MAPPING_START, m->address);
+	weft__proto_uint(&w->inner, MAPPING_END, m->address + m->size);
+	weft__proto_uint(&w->inner, MAPPING_PATH, module + 1);
+	weft__proto_message(&w->part, INTERNED_MAPPINGS, &w->inner);
+	end_interned(w);
+}
+
+/* Defines a frame, whose number is that of its site. */
+static void put_frame(struct writer *w, uint32_t site)
+{
+	const struct weft_trace_info *info = w->model->trace;
+	const struct weft_site *s = &info->sites[site];
+	char name[MARK_BYTES];
+	if (!s->function.len)
+		weft_site_format(s, name, sizeof name);
+	begin_packet(w, 0);
+	weft__proto_reset(&w->part);
+	put_interned(
+	    &w->part, &w->inner, INTERNED_FUNCTIONS, (uint64_t)site + 1, s->function.len ? clean_text(w, s->function) : name);
+	if (s->file.len)
+		put_interned(&w->part, &w->inner, INTERNED_SOURCES, (uint64_t)site + 1, clean_text(w, s->file));
+	weft__proto_reset(&w->inner);
+	weft__proto_uint(&w->inner, FRAME_NUMBER, (uint64_t)site + 1);
+	weft__proto_uint(&w->inner, FRAME_FUNCTION, (uint64_t)site + 1);
+	if (s->module) {
+		weft__proto_uint(&w->inner, FRAME_MAPPING, (uint64_t)(s->module - info->modules) + 1);
+		weft__proto_uint(&w->inner, FRAME_OFFSET, s->offset);
+	}
+	if (s->file.len)
+		weft__proto_uint(&w->inner, FRAME_SOURCE, (uint64_t)site + 1);
+	if (s->line)
+		weft__proto_uint(&w->inner, FRAME_LINE, s->line);
+	weft__proto_message(&w->part, INTERNED_FRAMES, &w->inner);
+	end_interned(w);
+}
+
+/* Defines a stack, and its frames and files that are not defined yet; Perfetto lists the outermost frame first. */
+static void put_stack(struct writer *w, uint32_t stack, bool *has_mapping, bool *has_frame)
+{
+	enum { MAX_FRAMES = 64 };
+	const struct weft_trace_info *info = w->model->trace;
+	uint32_t sites[MAX_FRAMES];
+	size_t depth = 0;
+	for (uint32_t at = stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = info->profile.stacks[at].caller) {
+		const uint32_t site = sites[depth++] = info->profile.stacks[at].site;
+		const struct weft_module *module = info->sites[site].module;
+		if (module && !has_mapping[module - info->modules])
+			put_mapping(w, (size_t)(module - info->modules));
+		if (module)
+			has_mapping[module - info->modules] = true;
+		if (!has_frame[site])
+			put_frame(w, site);
+		has_frame[site] = true;
+	}
+	begin_packet(w, 0);
+	weft__proto_reset(&w->part);
+	weft__proto_reset(&w->inner);
+	weft__proto_uint(&w->inner, STACK_NUMBER, (uint64_t)stack + 1);
+	while (depth-- > 0)
+		weft__proto_uint(&w->inner, STACK_FRAME, (uint64_t)sites[depth] + 1);
+	weft__proto_message(&w->part, INTERNED_STACKS, &w->inner);
+	end_interned(w);
+}
+
+static void put_samples(struct writer *w)
+{
+	const struct weft_model *m = w->model;
+	const struct weft_trace_info *info = m->trace;
+	bool *has_stack = calloc(info->profile.stack_count + 1, 1), *has_frame = calloc(info->site_count + 1, 1),
+	     *has_mapping = calloc(info->module_count + 1, 1);
+	w->out.no_memory |= !has_stack || !has_frame || !has_mapping;
+	for (size_t i = 0; i < m->sample_count && !has_trouble(w); i++) {
+		const struct weft_stack_sample *s = &m->samples[i];
+		if (!has_stack[s->stack])
+			put_stack(w, s->stack, has_mapping, has_frame);
+		has_stack[s->stack] = true;
+		begin_packet(w, s->time_ns);
+		weft__proto_reset(&w->part);
+		weft__proto_uint(&w->part, SAMPLE_PID, pid_of(info, part_of(info, s->stream)));
+		weft__proto_uint(&w->part, SAMPLE_TID, tid_of(info, s->stream));
+		weft__proto_uint(&w->part, SAMPLE_STACK, (uint64_t)s->stack + 1);
+		weft__proto_uint(&w->part, SAMPLE_MODE, MODE_USER);
+		weft__proto_message(&w->packet, PACKET_SAMPLE, &w->part);
+		end_packet(w);
+	}
+	free(has_stack);
+	free(has_frame);
+	free(has_mapping);
+}
+
 /* ---- Whole trace ---- */
 
 static void put_all(struct writer *w)
@@ -744,6 +873,7 @@ static void put_all(struct writer *w)
 	put_pauses(w);
 	put_kernel(w);
 	put_counters(w);
+	put_samples(w);
 	flush_output(w);
 }
 

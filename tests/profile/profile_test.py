@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
+from exported_samples import firefox_stacks, perfetto_stacks
 from recorded import ENV, PATIENCE, closed_to_others, expect, fail
 
 BLOCKS, PANEL, COMPUTES, SERVES, WEFT = sys.argv[1:6]
@@ -77,6 +78,19 @@ def function_of_a_blocked_loop_is_named(folder):
     if not re.search(r'^every \* ms on_timer;main \(blocks\.c\);.*;on_timer \(blocks\.c\);parse_orders \(blocks\.c\)', stacks, re.M):
         fail(f'folded stacks: {stacks}')
 
+
+    check_exports(folder, f'{folder}/t')
+
+
+def check_exports(folder, trace):
+    """Both profilers get all samples."""
+    count = count_samples(trace)
+    for name, read in ('firefox', firefox_stacks), ('perfetto', perfetto_stacks):
+        run(WEFT, 'convert', f'--to={name}', trace, '-o', f'{folder}/{name}')
+        stacks = read(f'{folder}/{name}')
+        named = [stack for stack in stacks if {'main', 'on_timer', 'parse_orders'} <= set(stack) and stack.index('main') < stack.index('on_timer') < stack.index('parse_orders')]
+        if len(stacks) != count or len(named) * 10 < count * 9:
+            fail(f'{name}: {len(named)} of {len(stacks)} stacks, of {count}: {stacks[:3]}')
 
 
 def saved_copy_contains_function_names(folder):
