@@ -3,10 +3,12 @@
 #include "analysis/queries/stats.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/index/names.h"
 #include "analysis/index/path.h"
+#include "analysis/queries/functions.h"
 #include "analysis/queries/type_table.h"
 #include "cli.h"
 
@@ -213,14 +215,64 @@ static int put_table(const struct cli_input *input, enum weft_table_order order,
 	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_OK);
 }
 
+/* ---- Functions ---- */
+
+static double get_percent(int64_t part_ns, int64_t all_ns)
+{
+	return all_ns ? 100.0 * (double)part_ns / (double)all_ns : 0;
+}
+
+static void put_function(const struct weft_stacks *stacks, const struct weft_function_sum *sum, bool json)
+{
+	const int64_t all_ns = stacks->stacks[0].sum_ns;
+	const char *name = weft_stack_name(stacks, sum->stack), *type = weft_stack_name(stacks, sum->type);
+	char own[CLI_DURATION_BYTES], total[CLI_DURATION_BYTES];
+	if (!json) {
+		printf("%5.1f %%  %8s  %5.1f %%  %8s  ", get_percent(sum->own_ns, all_ns), cli_format_duration(own, sum->own_ns),
+		    get_percent(sum->total_ns, all_ns), cli_format_duration(total, sum->total_ns));
+		cli_put_text((struct weft_str){name, (uint32_t)strlen(name)});
+		fputs(", in ", stdout);
+		cli_put_text((struct weft_str){type, (uint32_t)strlen(type)});
+		putchar('\n');
+		return;
+	}
+	fputs("{\"function\":", stdout);
+	cli_put_cstring(name);
+	printf(",\"own_ns\":%" PRId64 ",\"total_ns\":%" PRId64 ",\"type\":", sum->own_ns, sum->total_ns);
+	cli_put_cstring(type);
+	puts("}");
+}
+
+static int print_functions(const struct cli_input *input, bool json)
+{
+	struct weft_stacks *stacks = NULL;
+	struct weft_function_sum *sums = NULL;
+	struct weft_error err;
+	size_t count = 0;
+	int status = weft_stacks_create(&stacks, input->model, WEFT_FOLDED_BY_FUNCTION, true, &err);
+	if (status == WEFT_OK)
+		status = weft_functions_create(&sums, &count, stacks, &err);
+	if (status == WEFT_OK && !count)
+		cli_note("%s: no stack samples; use weft record --profile=all", input->name);
+	else if (status == WEFT_OK && !json)
+		printf(
+		    "%7s  %8s  %7s  %8s  function, and the promises in whose runs it was for longest\n", "", "own", "", "total");
+	for (size_t i = 0; i < count && cli_stdout_ok(); i++)
+		put_function(stacks, &sums[i], json);
+	free(sums);
+	weft_stacks_destroy(stacks);
+	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_OK);
+}
+
 int cli_stats(struct cli_args *args)
 {
-	bool json = false, table = false;
+	bool json = false, table = false, functions = false;
 	const char *label = NULL, *sort = NULL;
 	int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"blame", 0, CLI_TEXT, &label, "LABEL", "print where the time of the promises with this label went"},
+	    {"functions", 0, CLI_FLAG, &functions, NULL, "print in which functions threads were sampled while promises ran"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "print one line for each type; labels that differ only in numbers are one type"},
 	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed",
 		"sort the table by this column (default: total)"},
@@ -238,12 +290,16 @@ int cli_stats(struct cli_args *args)
 		    "stats", "unknown column: --sort=%s; use total, max, p99, p50, count, running, ready or failed", sort);
 	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
 		return cli_fail_verb("stats", "--sort, --from and --to need --table");
+	if (functions + table + (label != NULL) > 1)
+		return cli_fail_verb("stats", "--functions, --table and --blame cannot be combined");
 	struct cli_input input;
 	/* Binds are kept as recorded: a bind waits from its creation on, even if pictures draw it elsewhere. */
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
 	if (exit >= 0)
 		return exit;
-	if (table) {
+	if (functions) {
+		exit = print_functions(&input, json);
+	} else if (table) {
 		exit = put_table(&input, order, from_ns, to_ns, json);
 	} else if (label) {
 		exit = print_blame(&input, label, json);

@@ -83,7 +83,7 @@ def function_of_a_blocked_loop_is_named(folder):
 
 
 def check_exports(folder, trace):
-    """Both profilers get all samples."""
+    """Both profilers get all samples, and weft stats sums them up."""
     count = count_samples(trace)
     for name, read in ('firefox', firefox_stacks), ('perfetto', perfetto_stacks):
         run(WEFT, 'convert', f'--to={name}', trace, '-o', f'{folder}/{name}')
@@ -91,6 +91,12 @@ def check_exports(folder, trace):
         named = [stack for stack in stacks if {'main', 'on_timer', 'parse_orders'} <= set(stack) and stack.index('main') < stack.index('on_timer') < stack.index('parse_orders')]
         if len(stacks) != count or len(named) * 10 < count * 9:
             fail(f'{name}: {len(named)} of {len(stacks)} stacks, of {count}: {stacks[:3]}')
+    sums = [json.loads(line) for line in run(WEFT, 'stats', '--functions', '--json', trace).splitlines()]
+    total = {s['function']: s['total_ns'] for s in sums}
+    expect(total['on_timer (blocks.c)'] <= total['main (blocks.c)'] and total['parse_orders (blocks.c)'] * 10 >= total['main (blocks.c)'] * 9, True, f'totals: {sums}')
+    table = run(WEFT, 'stats', '--functions', trace)
+    if not re.search(r'^ *[\d.]+ % +[\d.]+ m?s +\d+\.\d % +[\d.]+ m?s  parse_orders \(blocks\.c\), in every \* ms on_timer$', table, re.M):
+        fail(f'weft stats --functions: {table}')
 
 
 def saved_copy_contains_function_names(folder):
