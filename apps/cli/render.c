@@ -104,6 +104,31 @@ static bool find_measure(enum weft_folded_by *out, const char *name)
 	return false;
 }
 
+/* Compares the stacks of an icicle graph with those of another trace.  *other_ns belongs to the caller.  Returns as cli_open().
+ */
+static int compare_stacks(
+    struct weft_icicle *icicle, struct weft_blame_source *blamed, int64_t **other_ns, const char *path, enum weft_folded_by by)
+{
+	struct weft_stacks *other = NULL;
+	struct weft_error err;
+	struct cli_input input;
+	int exit = cli_open(&input, path);
+	if (exit >= 0)
+		return exit;
+	exit = cli_build_model(&input, 0);
+	if (exit < 0 && weft_stacks_create(&other, input.model, by, false, &err) < 0)
+		exit = cli_fail_error(&err);
+	if (exit < 0 && !(*other_ns = calloc(icicle->count, sizeof **other_ns)))
+		exit = cli_fail("%s", weft_status_string(WEFT_ENOMEM));
+	if (exit < 0 && weft_stacks_match(*other_ns, blamed->stacks, other, &err) < 0)
+		exit = cli_fail_error(&err);
+	if (exit < 0)
+		weft_blame_compare(icicle, blamed, *other_ns, other->stacks[0].sum_ns, input.name);
+	weft_stacks_destroy(other);
+	cli_close(&input);
+	return exit;
+}
+
 int cli_render(struct cli_args *args)
 {
 	struct weft_render_options render = {0};
@@ -112,12 +137,13 @@ int cli_render(struct cli_args *args)
 	const char *focus = NULL, *fold = NULL, *group = NULL;
 	static struct weft_folding folding;
 	bool dark = false, explain = false, parts = false, table = false;
-	const char *blame = NULL;
+	const char *blame = NULL, *against = NULL;
 	enum weft_folded_by blame_by = WEFT_FOLDED_BY_WAIT;
 	static struct table_below below;
 	struct weft_stacks *stacks = NULL;
 	struct weft_blame_source blamed;
 	struct weft_icicle icicle;
+	int64_t *other_ns = NULL;
 	number_vec marked = {0};
 	render.from_ns = render.to_ns = -1;
 	const struct cli_option options[] = {
@@ -143,6 +169,8 @@ int cli_render(struct cli_args *args)
 	    {"blame", 0, CLI_WORD, &blame, "wait|run|function",
 		"draw where waiting time went (default), or running time, or which functions ran in long runs: each part is as "
 		"wide as its share"},
+	    {"against", 0, CLI_TEXT, &against, "TRACE",
+		"with --blame: draw parts red whose share is larger than in this trace, and blue if it is smaller"},
 	    CLI_OPTION_PARTS(&parts),
 	    {"no-metrics", 0, CLI_FLAG, &render.no_metrics, NULL, "leave out the counters"},
 	    {"no-threads", 0, CLI_FLAG, &render.no_threads, NULL,
@@ -171,6 +199,8 @@ int cli_render(struct cli_args *args)
 		return cli_fail_verb("render", "unknown value: --group=%s; use kind, site, library or thread", group);
 	if (blame && *blame && !find_measure(&blame_by, blame))
 		return cli_fail_verb("render", "unknown value: --blame=%s; use wait, run or function", blame);
+	if (against && !blame)
+		return cli_fail_verb("render", "--against needs --blame");
 	render.folding = &folding;
 	render.has_from = render.from_ns >= 0;
 	render.has_to = render.to_ns >= 0;
@@ -207,6 +237,8 @@ int cli_render(struct cli_args *args)
 		icicle = weft_blame_icicle(&blamed, stacks, blame_by);
 		render.icicle = &icicle;
 	}
+	if (exit < 0 && against)
+		exit = compare_stacks(&icicle, &blamed, &other_ns, against, blame_by);
 	if (exit < 0) {
 		size_t found = 0;
 		cli_progress_begin("drawing", out);
@@ -221,6 +253,7 @@ int cli_render(struct cli_args *args)
 	}
 	weft_vec_free(&marked);
 	weft_stacks_destroy(stacks);
+	free(other_ns);
 	cli_close(&input);
 	return exit;
 }

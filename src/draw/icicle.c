@@ -40,6 +40,29 @@ static void put_name(struct weft__frame *f, enum weft_paint paint, const char *n
 		weft__list_text(f, paint, x0 + 4, y + BASELINE_PX, (struct weft__writing){WEFT_FONT_SMALL, text, len, width});
 }
 
+struct node_look {
+	enum weft_paint paint, text;
+	uint8_t alpha;
+};
+
+/* Returns the colours of a node: by what its time is or, if graphs are compared, stronger the more its share has changed. */
+static struct node_look choose_look(const struct weft_icicle *icicle, const struct weft_icicle_node *node)
+{
+	enum { WEAKEST = 50, STRONGEST = 230, FULL_CHANGE = 50, LIGHT = 120 };
+	const bool is_end = node->own_ns * 2 > node->sum_ns;
+	if (!icicle->compares)
+		return (struct node_look){!is_end        ? WEFT_PAINT_BAND
+					  : icicle->runs ? WEFT_PAINT_TIME_RUNNING
+							 : WEFT_PAINT_TIME_WAITING,
+		    is_end ? WEFT_PAINT_BACKGROUND : WEFT_PAINT_LABEL, 255};
+	const int size = node->change < 0 ? -node->change : node->change;
+	if (!size)
+		return (struct node_look){WEFT_PAINT_BAND, WEFT_PAINT_LABEL, 255};
+	const int alpha = WEAKEST + (size < FULL_CHANGE ? size : FULL_CHANGE) * (STRONGEST - WEAKEST) / FULL_CHANGE;
+	return (struct node_look){node->change > 0 ? WEFT_PAINT_FAILED : WEFT_PAINT_RUN,
+	    alpha > LIGHT ? WEFT_PAINT_BACKGROUND : WEFT_PAINT_LABEL, (uint8_t)alpha};
+}
+
 static void draw_node(struct weft__frame *f, const struct weft_icicle *icicle, const struct weft_icicle_node *root, size_t number,
     int top, uint32_t first)
 {
@@ -56,15 +79,13 @@ static void draw_node(struct weft__frame *f, const struct weft_icicle *icicle, c
 		    f, weft__ink(WEFT_LAYER_SHADE, WEFT_PAINT_BAND, NARROW_ALPHA), x0, y + ROW_PX, below, y + 2 * ROW_PX - 1);
 	if (x1 - x0 < 2)
 		return;
-	const bool is_end = node.own_ns * 2 > node.sum_ns;
-	const enum weft_paint paint = !is_end        ? WEFT_PAINT_BAND
-				      : icicle->runs ? WEFT_PAINT_TIME_RUNNING
-						     : WEFT_PAINT_TIME_WAITING;
-	weft__rect(f, weft__ink(WEFT_LAYER_GRID, paint, 255), x0, y, x1 - 1, y + ROW_PX - 1);
+	struct node_look look = choose_look(icicle, &node);
+	if (look.alpha < 255) /* the colour below a translucent one must be the same everywhere */
+		weft__rect(f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BACKGROUND, 255), x0, y, x1 - 1, y + ROW_PX - 1);
+	weft__rect(f, weft__ink(WEFT_LAYER_GRID, look.paint, look.alpha), x0, y, x1 - 1, y + ROW_PX - 1);
 	if (icicle->marked == number)
 		weft__outline(f, x0 - 1, y - 1, x1, y + ROW_PX);
-	put_name(
-	    f, is_end ? WEFT_PAINT_BACKGROUND : WEFT_PAINT_LABEL, node.depth == 0 ? icicle->title : node.name, x0, x1 - 1, y);
+	put_name(f, look.text, node.depth == 0 ? icicle->title : node.name, x0, x1 - 1, y);
 }
 
 static void draw_icicle(struct weft__frame *f, const void *what, int top)

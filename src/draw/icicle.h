@@ -12,6 +12,7 @@ struct weft_icicle_node {
 	int64_t start_ns, sum_ns; /* start and length of the node, within the interval of the node above */
 	int64_t own_ns;           /* part of the node's sum that is in no node below */
 	const char *name;         /* any bytes */
+	int change;               /* if graphs are compared: percentage points by which the node's share is larger here */
 };
 
 struct weft_icicle {
@@ -23,6 +24,7 @@ struct weft_icicle {
 	size_t root;       /* index of the node that takes the full width, as do the nodes above it */
 	uint32_t deepest;  /* maximum depth of all nodes */
 	size_t marked;     /* index of the node with an outline; SIZE_MAX: none */
+	bool compares;     /* whether nodes are red if their share is larger here than in another graph, and blue if smaller */
 	bool runs;         /* whether the sums are running time, and not waiting time */
 	const char *title; /* text for the first node, in valid UTF-8 */
 };

@@ -2,6 +2,7 @@
 #include "viewer/flame_pane.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/duration.h"
 #include "base/number.h"
@@ -10,11 +11,33 @@
 
 enum { ROWS = 20 };
 
+static double get_percent(int64_t part_ns, int64_t all_ns)
+{
+	return all_ns > 0 ? 100.0 * (double)part_ns / (double)all_ns : 0;
+}
+
 static struct weft_icicle_node node_of(void *ctx, size_t node)
 {
-	const struct weft_stacks *stacks = ((const struct weft_blame_source *)ctx)->stacks;
+	const struct weft_blame_source *blamed = ctx;
+	const struct weft_stacks *stacks = blamed->stacks;
 	const struct weft_stack_sum *s = &stacks->stacks[node];
-	return (struct weft_icicle_node){s->depth, s->start_ns, s->sum_ns, s->own_ns, weft_stack_name(stacks, (uint32_t)node)};
+	const int64_t all_ns = stacks->stacks[0].sum_ns;
+	const int change = blamed->other_ns
+			       ? (int)(get_percent(s->sum_ns, all_ns) - get_percent(blamed->other_ns[node], blamed->other_all_ns))
+			       : 0;
+	return (struct weft_icicle_node){
+	    s->depth, s->start_ns, s->sum_ns, s->own_ns, weft_stack_name(stacks, (uint32_t)node), change};
+}
+
+void weft_blame_compare(struct weft_icicle *icicle, struct weft_blame_source *blamed, const int64_t *other_ns,
+    int64_t other_all_ns, const char *other_name)
+{
+	const size_t length = strlen(blamed->title);
+	blamed->other_ns = other_ns;
+	blamed->other_all_ns = other_all_ns;
+	snprintf(blamed->title + length, sizeof blamed->title - length,
+	    "; red: a larger share than in %.60s, blue: a smaller one", other_name);
+	icicle->compares = true;
 }
 
 struct weft_icicle weft_blame_icicle(struct weft_blame_source *blamed, const struct weft_stacks *stacks, enum weft_folded_by by)
@@ -22,9 +45,10 @@ struct weft_icicle weft_blame_icicle(struct weft_blame_source *blamed, const str
 	char sum[WEFT_DURATION_BYTES], number[28];
 	static const char *const titles[] = {[WEFT_FOLDED_BY_RUN] = "Running time: %s in total, of %s promises",
 	    [WEFT_FOLDED_BY_WAIT] = "Waiting time: %s in total, of %s promises",
-	    [WEFT_FOLDED_BY_FUNCTION] = "Functions in long runs: samples stand for %s, in %s promises"};
+	    [WEFT_FOLDED_BY_FUNCTION] = "Sampled functions: %s in total, in %s promises"};
 	const bool runs = by != WEFT_FOLDED_BY_WAIT;
 	blamed->stacks = stacks;
+	blamed->other_ns = NULL;
 	snprintf(blamed->title, sizeof blamed->title, titles[by], weft_duration_text(sum, stacks->stacks[0].sum_ns),
 	    weft_number_text(number, stacks->stacks[0].promises));
 	return (struct weft_icicle){.count = stacks->count,

@@ -286,6 +286,14 @@ with tempfile.TemporaryDirectory() as tmp:
     check(len(table) > 3 and all(' '.join(row).replace('"', '&quot;').replace(' us', ' µs') in [re.sub('"', '&quot;', r) for r in rows] for row in table[:3]), f'render --table: {table[:3]} in {rows}')
     check(drawn('--table').count(b'</text>') > whole.count(b'</text>'), 'render --table')
     check(re.search(rb'Waiting time: [0-9.]+ .{0,2}s in total, of \d+ promises', drawn('--blame')) and b'Waiting time' not in whole, 'render --blame')
+    other = os.path.join(tmp, 'without-wait.sexp')
+    with open(os.path.join(here, 'small.sexp'), 'rb') as file, open(other, 'wb') as out:
+        out.writelines(line for line in file if b' 4 ' not in line)
+    changed, same = drawn('--blame', f'--against={other}'), drawn('--blame', '--against=small.sexp')
+    check(all(re.search(rb'fill="#' + colour + rb'" fill-opacity', changed) and not re.search(rb'fill="#' + colour + rb'" fill-opacity', same) for colour in (b'b82029', b'1f5fbf')),
+          'render --blame --against: red and blue')
+    check(b'; red: a larger share than in small.sexp, blue: a smaller one' in same, 'render --against')
+    says('weft render: --against needs --blame', 'render', 'small.sexp', '-o', svg, '--against=small.sexp')
     says(f'weft: {svg}: there is no space above the table; use a larger --size=WxH', 'render', 'small.sexp', '-o', svg, '--table', '--size=200x90')
     says('weft: small.sexp: the trace has no promise 99', 'render', 'small.sexp', '-o', svg, '--focus=99')
     says('weft render: not a promise but the system: --focus=-1', 'render', 'small.sexp', '-o', svg, '--focus=-1')

@@ -534,6 +534,34 @@ void weft_stacks_destroy(struct weft_stacks *s)
 	free(s);
 }
 
+int weft_stacks_match(int64_t *out_ns, const struct weft_stacks *s, const struct weft_stacks *other, struct weft_error *err)
+{
+	struct weft_idmap by_frame = {0}; /* stack of `other` with a given frame below a given stack */
+	uint32_t *match = malloc(s->count * sizeof *match);
+	bool ok = match != NULL;
+	for (uint32_t i = 1; ok && i < other->count; i++) {
+		const struct weft_stack_sum *stack = &other->stacks[i];
+		ok = weft_idmap_set(&by_frame, (int64_t)((uint64_t)stack->above << 32 | stack->frame), i);
+	}
+	for (uint32_t i = 0; ok && i < s->count; i++) {
+		const struct weft_stack_sum *stack = &s->stacks[i];
+		const uint32_t above = i ? match[stack->above] : WEFT_NONE;
+		match[i] = i ? WEFT_NONE : 0;
+		if (above != WEFT_NONE) {
+			const struct weft_str text = s->priv->names.texts.items[stack->frame];
+			const uint32_t frame = weft_intern_find(&other->priv->names, text);
+			match[i] = frame == WEFT_INTERN_FAILED
+				       ? WEFT_NONE
+				       : weft_idmap_get(&by_frame, (int64_t)((uint64_t)above << 32 | frame));
+		}
+		out_ns[i] = match[i] == WEFT_NONE ? 0 : other->stacks[match[i]].sum_ns;
+	}
+	_Static_assert(WEFT_IDMAP_NONE == WEFT_NONE, "a missing stack is WEFT_NONE");
+	weft_idmap_finish(&by_frame);
+	free(match);
+	return ok ? WEFT_OK : weft_error_set(err, WEFT_ENOMEM, "%s", weft_status_string(WEFT_ENOMEM));
+}
+
 const char *weft_stack_name(const struct weft_stacks *s, uint32_t stack)
 {
 	return stack == 0 ? "everything" : s->priv->names.texts.items[s->stacks[stack].frame].ptr;

@@ -48,6 +48,10 @@ int weft_stacks_create(
     struct weft_stacks **out, const struct weft_model *model, enum weft_folded_by by, bool with_system, struct weft_error *err);
 void weft_stacks_destroy(struct weft_stacks *stacks); /* accepts NULL */
 
+/* Sets for each stack the time that the stack with equal frames has among other stacks; 0 if there is none.  `out_ns` has
+ * stacks->count items.  Returns WEFT_ENOMEM on failure.  Linear. */
+int weft_stacks_match(int64_t *out_ns, const struct weft_stacks *stacks, const struct weft_stacks *other, struct weft_error *err);
+
 /* Returns the name of a stack, which is its innermost frame; "everything" for the root. */
 const char *weft_stack_name(const struct weft_stacks *stacks, uint32_t stack);
 
