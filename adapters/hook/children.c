@@ -18,6 +18,7 @@
 #include "adapters/hook/exec.h"
 #include "adapters/hook/label.h"
 #include "adapters/hook/libc.h"
+#include "adapters/hook/preload.h"
 #include "adapters/hook/thread.h"
 #include "base/known_strings.h"
 
@@ -139,7 +140,10 @@ static bool is_of_any_folder(const char *file, bool searches)
 		pid_t started = 0;                                                                                               \
 		if (!actions || is_of_any_folder(file, SEARCHES))                                                                \
 			weft__hook_note_program(file, SEARCHES);                                                                 \
-		const int result = real.NAME(pid ? pid : &started, file, actions, attributes, arguments, environment);           \
+		const size_t bytes = weft__hook_bytes_without_library(environment);                                              \
+		char *const *variables =                                                                                         \
+		    bytes ? weft__hook_copy_without_library(__builtin_alloca(bytes), bytes, environment) : environment;          \
+		const int result = real.NAME(pid ? pid : &started, file, actions, attributes, arguments, variables);             \
 		if (result == 0 && is_recorded())                                                                                \
 			begin_child(pid ? *pid : started, file, __builtin_return_address(0));                                    \
 		return result;                                                                                                   \

@@ -1,5 +1,5 @@
 /* exec.c: notes that the program starts another one into which nothing can be preloaded: of another C library, such as musl, or
- * linked statically.
+ * linked statically.  A program that cannot open this library gets an environment without it.
  *
  * That program runs as without weft (apps/control/record.c).  `weft record` prints the note at its end, once for a session; the
  * note of a static program only if the session has no trace, because many sessions start a static tool.
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/directory.h"
+#include "adapters/hook/preload.h"
 #include "base/program_file.h"
 
 #ifdef __GLIBC__
@@ -24,16 +25,17 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* Lists the calls: name, parameters, arguments, the program, whether the program is searched on PATH. */
+/* Lists the calls: name, parameters, arguments, the call with an environment, the environment, whether the program is searched on
+ * PATH. */
 #define CALLS(X)                                                                                                                 \
-	X(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, false)                   \
-	X(execv, (const char *path, char *const argv[]), (path, argv), path, false)                                              \
-	X(execvp, (const char *path, char *const argv[]), (path, argv), path, true)                                              \
-	X(execvpe, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), path, true)
+	X(execve, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), execve, envp, false)           \
+	X(execv, (const char *path, char *const argv[]), (path, argv), execve, environ, false)                                   \
+	X(execvp, (const char *path, char *const argv[]), (path, argv), execvpe, environ, true)                                  \
+	X(execvpe, (const char *path, char *const argv[], char *const envp[]), (path, argv, envp), execvpe, envp, true)
 
 /* Pointers to the original functions, looked up early because a child of vfork() may call them. */
 static struct {
-#define POINTER(NAME, PARAMETERS, ARGUMENTS, PROGRAM, SEARCHES) int(*NAME) PARAMETERS;
+#define POINTER(NAME, PARAMETERS, ARGUMENTS, CALLED, ENVIRONMENT, SEARCHES) int(*NAME) PARAMETERS;
 	CALLS(POINTER)
 #undef POINTER
 	int (*fexecve)(int fd, char *const argv[], char *const envp[]);
@@ -42,7 +44,8 @@ static struct {
 __attribute__((constructor(101))) static void resolve_calls(void)
 {
 	int saved = errno;
-#define RESOLVE(NAME, PARAMETERS, ARGUMENTS, PROGRAM, SEARCHES) real.NAME = (int(*) PARAMETERS)dlsym(RTLD_NEXT, #NAME);
+#define RESOLVE(NAME, PARAMETERS, ARGUMENTS, CALLED, ENVIRONMENT, SEARCHES)                                                      \
+	real.NAME = (int(*) PARAMETERS)dlsym(RTLD_NEXT, #NAME);
 	CALLS(RESOLVE)
 #undef RESOLVE
 	real.fexecve = (int (*)(int, char *const *, char *const *))dlsym(RTLD_NEXT, "fexecve");
@@ -163,13 +166,21 @@ static __attribute__((noinline)) void note_open_program(int fd)
 	errno = saved;
 }
 
-#define CALL(NAME, PARAMETERS, ARGUMENTS, PROGRAM, SEARCHES)                                                                     \
-	EXPORTED int NAME PARAMETERS                                                                                             \
+/* A program that cannot load this library starts by `CALLED`, which takes an environment. */
+#define CALL(NAME, PARAMETERS, ARGUMENTS, CALLED, ENVIRONMENT, SEARCHES)                                                         \
+	static int start_by_##NAME PARAMETERS                                                                                    \
 	{                                                                                                                        \
 		if (!real.NAME)                                                                                                  \
 			resolve_calls(); /* another library's constructor ran first */                                           \
-		weft__hook_note_program(PROGRAM, SEARCHES);                                                                      \
-		return real.NAME ARGUMENTS;                                                                                      \
+		weft__hook_note_program(path, SEARCHES);                                                                         \
+		const size_t bytes = weft__hook_bytes_without_library(ENVIRONMENT);                                              \
+		return bytes ? real.CALLED(                                                                                      \
+				   path, argv, weft__hook_copy_without_library(__builtin_alloca(bytes), bytes, ENVIRONMENT))     \
+			     : real.NAME ARGUMENTS;                                                                              \
+	}                                                                                                                        \
+	EXPORTED int NAME PARAMETERS                                                                                             \
+	{                                                                                                                        \
+		return start_by_##NAME ARGUMENTS;                                                                                \
 	}
 CALLS(CALL)
 
@@ -178,11 +189,12 @@ EXPORTED int fexecve(int fd, char *const argv[], char *const envp[])
 	if (!real.fexecve)
 		resolve_calls();
 	note_open_program(fd);
-	return real.fexecve(fd, argv, envp);
+	const size_t bytes = weft__hook_bytes_without_library(envp);
+	return real.fexecve(fd, argv, bytes ? weft__hook_copy_without_library(__builtin_alloca(bytes), bytes, envp) : envp);
 }
 
 /* These calls list their arguments, which end with NULL.  As in libc, an array of them is on the stack. */
-#define LISTED(NAME, CALLED, SEARCHES, ARGUMENTS, ...)                                                                           \
+#define LISTED(NAME, CALLED, ARGUMENTS, ...)                                                                                     \
 	EXPORTED int NAME(const char *path, const char *first, ...)                                                              \
 	{                                                                                                                        \
 		va_list list;                                                                                                    \
@@ -198,14 +210,11 @@ EXPORTED int fexecve(int fd, char *const argv[], char *const envp[])
 			argv[i] = va_arg(list, char *);                                                                          \
 		__VA_ARGS__                                                                                                      \
 		va_end(list);                                                                                                    \
-		if (!real.CALLED)                                                                                                \
-			resolve_calls();                                                                                         \
-		weft__hook_note_program(path, SEARCHES);                                                                         \
-		return real.CALLED ARGUMENTS;                                                                                    \
+		return start_by_##CALLED ARGUMENTS;                                                                              \
 	}
-LISTED(execl, execv, false, (path, argv), )
-LISTED(execlp, execvp, true, (path, argv), )
-LISTED(execle, execve, false, (path, argv, envp), char *const *envp = va_arg(list, char *const *);)
+LISTED(execl, execv, (path, argv), )
+LISTED(execlp, execvp, (path, argv), )
+LISTED(execle, execve, (path, argv, envp), char *const *envp = va_arg(list, char *const *);)
 #else
 void weft__hook_note_program(const char *name, bool searches)
 {

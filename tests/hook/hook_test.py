@@ -186,14 +186,14 @@ def test_why_not(built):
     check('recorded nothing' in record.said and not os.path.exists('out'), 'nothing', record.said)
 
 
-# --- programs of another C library
+# --- programs that cannot load the library of weft
 
-MUSL_CHILD = '''
+CHILD = '''
 #include <stdio.h>
 #include <stdlib.h>
 int main(int argc, char **argv) { printf("child %s\\n", argc > 1 ? argv[argc - 1] : ""); fprintf(stderr, "heard\\n"); return 7; }
 '''
-# A program that starts children in each way that libc has, and prints how they end.
+# A program that starts children in each way that libc has, optionally below another root, and prints how they end.
 STARTER = '''
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -209,6 +209,8 @@ int main(int argc, char **argv)
 	char *child = argv[1], *words[] = {child, "word", NULL}, command[256], line[256];
 	int status = -1, fd;
 	pid_t pid = 0;
+	if (argc > 3 && (chroot(argv[3]) || chdir("/")))
+		return 96;
 	snprintf(command, sizeof command, "%s word", child);
 	if (!strncmp(argv[2], "spawn", 5)) {
 		posix_spawn_file_actions_t actions;
@@ -253,14 +255,42 @@ int main(int argc, char **argv)
 '''
 
 
+def write_starter():
+    for name, text in (('child.c', CHILD), ('starter.c', STARTER)):
+        with open(name, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+
+def test_other_root(built):
+    """The loader prints no error for a program that cannot open weft's library: below another root, or as another user."""
+    if os.getuid():
+        print('skipped: another root directory needs root')
+        return
+    write_starter()
+    for command in (['cc', '-o', 'child', 'child.c'], ['cc', '-o', 'starter', 'starter.c'], ['cc', '-shared', '-fPIC', '-o', 'other.so', '-x', 'c', '/dev/null']):
+        got = run(command)
+        check(got[0] == 0, 'what is compiled', command, got)
+    child, other = os.path.abspath('child'), os.path.abspath('other.so')
+    for path in {child, other, *re.findall(r'(/\S+) \(', run(['ldd', 'child'])[1])}:
+        os.makedirs('jail' + os.path.dirname(path), exist_ok=True)
+        shutil.copy(path, 'jail' + path)
+    for way in ('execve', 'execv', 'execl', 'execlp', 'execle', 'execvp', 'execvpe', 'fexecve', 'vfork', 'spawn', 'spawnp', 'spawn-in'):
+        record('./starter', child, way, 'jail')
+    record('./starter', child, 'execve', 'jail', env={'LD_PRELOAD': other})
+    os.mkdir('closed', 0o700)
+    for name in (os.path.basename(weft), 'libweft-hook.so', 'libweft-record.so.0'):
+        shutil.copy(os.path.join(os.path.dirname(weft), name), 'closed')
+    as_nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', 'sh', '-c', 'id -u; echo "$LD_PRELOAD"']
+    found = run(as_nobody), run(['closed/weft', 'record', '-o', 'out', '--', *as_nobody])
+    check(found[0][:2] == found[1][:2] and 'ERROR: ld.so' not in found[1][2], 'a library in a folder that is closed to others', *found)
+
+
 def test_musl(built):
     """A program of musl cannot load a library of glibc.  It runs as without weft, also as a child, and programs of glibc are recorded beside it."""
     if not shutil.which('musl-gcc'):
         print('skipped: programs of musl, for musl-gcc is not installed')
         return
-    for name, text in (('child.c', MUSL_CHILD), ('starter.c', STARTER)):
-        with open(name, 'w', encoding='utf-8') as file:
-            file.write(text)
+    write_starter()
     for command in (['musl-gcc', '-o', 'dynamic', 'child.c'], ['musl-gcc', '-static', '-o', 'fixed', 'child.c'],
                     ['cc', '-static-pie', '-o', 'fixed-pie', 'child.c'], ['cc', '-o', 'starter', 'starter.c'],
                     ['musl-gcc', '-static', '-o', 'fixed-starter', 'starter.c']):
