@@ -1,12 +1,14 @@
-/* inherited.c: keeps the signal actions and descriptors that this process got from its parent.  A program started by exec
- * inherits which signals are ignored, so without this file a command that weft starts would never die of SIGPIPE.
- * SPDX-License-Identifier: ISC */
+/* inherited.c: keeps the signal actions, descriptors, timers and attributes that this process got from its parent.  A program
+ * started by exec inherits which signals are ignored, so without this file a command that weft starts would never die of SIGPIPE;
+ * nor would it die of the alarm of a parent that limits its time.  SPDX-License-Identifier: ISC */
 #include "cli/inherited.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct {
@@ -46,4 +48,33 @@ void cli_restore_inherited(void)
 	for (int i = 0; i < ACTION_COUNT; i++)
 		if (actions[i].is_changed)
 			sigaction(actions[i].number, &actions[i].before, NULL);
+}
+
+static const __itimer_which_t timer_types[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+
+enum {
+	RESETS_ON_FORK = 1, /* as the kernel has it; not all C libraries define it */
+	TIMER_COUNT = sizeof timer_types / sizeof *timer_types,
+};
+
+void cli_take_kept(struct cli_kept *kept)
+{
+	const struct itimerval none = {0};
+	*kept = (struct cli_kept){0};
+	prctl(PR_GET_PDEATHSIG, &kept->death_signal);
+	prctl(PR_GET_CHILD_SUBREAPER, &kept->is_subreaper);
+	for (int i = 0; i < TIMER_COUNT; i++)
+		setitimer(timer_types[i], &none, &kept->timers[i]);
+	if (syscall(SYS_sched_getattr, 0, &kept->scheduling, sizeof kept->scheduling, 0) != 0)
+		kept->scheduling.flags = 0;
+}
+
+void cli_give_kept(const struct cli_kept *kept)
+{
+	prctl(PR_SET_PDEATHSIG, kept->death_signal);
+	prctl(PR_SET_CHILD_SUBREAPER, kept->is_subreaper);
+	for (int i = 0; i < TIMER_COUNT; i++)
+		setitimer(timer_types[i], &kept->timers[i], NULL);
+	if (kept->scheduling.flags & RESETS_ON_FORK)
+		syscall(SYS_sched_setattr, 0, &kept->scheduling, 0);
 }

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -388,28 +387,48 @@ static pid_t wait_for_trace(pid_t child, const char *out, int *status)
 
 static volatile sig_atomic_t command_pid;
 
-/* Passes a signal that was sent to this process on to the command; signals of the keyboard or the terminal reach both processes
- * anyway. */
+/* Passes a signal that another process sent to this one on to the command; signals of the keyboard or the terminal reach both
+ * processes anyway. */
 static void forward_signal(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	if (info->si_code <= 0 && command_pid > 0)
-		kill(command_pid, number);
+	if (info->si_code <= 0 && info->si_pid != getpid() && command_pid > 0) {
+		if (info->si_code == SI_QUEUE)
+			sigqueue(command_pid, number, info->si_value);
+		else
+			kill(command_pid, number);
+	}
 	errno = saved;
 }
 
-static const int forwarded_signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-enum { FORWARDED_COUNT = sizeof forwarded_signals / sizeof *forwarded_signals };
+/* Returns whether a signal can be passed on.  The others end, stop or continue this process, or belong to its own work. */
+static bool is_forwarded(int number)
+{
+	static const int own[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE,
+	    SIGILL, SIGTRAP, SIGSYS};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (own[i] == number)
+			return false;
+	return true;
+}
 
-static void begin_forwarding(struct sigaction before[FORWARDED_COUNT])
+enum { SIGNAL_COUNT = NSIG };
+
+static void begin_forwarding(struct sigaction before[SIGNAL_COUNT])
 {
 	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-	for (int i = 0; i < FORWARDED_COUNT; i++) {
-		sigaction(forwarded_signals[i], NULL, &before[i]);
+	for (int i = 1; i < SIGNAL_COUNT; i++) {
 		/* Signals that this process inherited as ignored, as under nohup or in the background, stay ignored. */
-		if (before[i].sa_handler != SIG_IGN)
-			sigaction(forwarded_signals[i], &action, NULL);
+		if (is_forwarded(i) && sigaction(i, NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+			sigaction(i, &action, NULL);
 	}
+}
+
+static void end_forwarding(const struct sigaction before[SIGNAL_COUNT])
+{
+	for (int i = 1; i < SIGNAL_COUNT; i++)
+		if (is_forwarded(i))
+			sigaction(i, &before[i], NULL);
 }
 
 /* Prints why the command cannot run, and reports the failure to the parent process. */
@@ -432,11 +451,11 @@ static int run_command(char **command, const char *preload, const char *shown,
 	if (pipe2(failure_pipe, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
 		return cli_fail("%s: %s", command[0], strerror(errno));
 	sigset_t every, mask;
-	int death_signal = 0; /* parent-death signal, which a child process does not inherit */
-	struct sigaction before[FORWARDED_COUNT];
-	prctl(PR_GET_PDEATHSIG, &death_signal);
+	struct cli_kept kept;
+	struct sigaction before[SIGNAL_COUNT] = {0};
 	sigfillset(&every);
 	sigprocmask(SIG_SETMASK, &every, &mask);
+	cli_take_kept(&kept);
 	pid_t child = fork();
 	if (child == 0) {
 		/* The kernel's events are opened before the command starts, so that nothing is missed. */
@@ -444,9 +463,9 @@ static int run_command(char **command, const char *preload, const char *shown,
 		close(go[1]);
 		if (read(go[0], &byte, 1) != 0)
 			_exit(CLI_ERROR);
-		prctl(PR_SET_PDEATHSIG, death_signal);
 		program_set_variable(command[0]);
 		cli_restore_inherited();
+		cli_give_kept(&kept);
 		sigprocmask(SIG_SETMASK, &mask, NULL);
 		execvp(command[0], command);
 		fail_command(command[0], errno, failure_pipe[1]);
@@ -472,8 +491,7 @@ static int run_command(char **command, const char *preload, const char *shown,
 	*ran = ended > 0 && read(failure_pipe[0], &word, 1) == 0;
 	close(failure_pipe[0]);
 	command_pid = 0;
-	for (int i = 0; i < FORWARDED_COUNT; i++)
-		sigaction(forwarded_signals[i], &before[i], NULL);
+	end_forwarding(before);
 	if (ended < 0)
 		return cli_fail("%s: %s", command[0], strerror(error));
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

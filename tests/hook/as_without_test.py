@@ -5,6 +5,7 @@ itself.c prints everything that a program can see of itself: the output is the s
 odd.c and the commands below have the same exit status, output and errors.  docs/record-installed.md lists the differences.  ONLY names tests or commands.
 SPDX-License-Identifier: ISC"""
 import concurrent.futures
+import ctypes
 import difflib
 import glob
 import json
@@ -16,11 +17,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 
 itself, odd, weft = map(os.path.abspath, sys.argv[1:4])
 only = sys.argv[4:]
 here = os.path.dirname(os.path.abspath(__file__))
 PATIENCE_S = 240
+PR_SET_CHILD_SUBREAPER = 36
 TRIES = 3
 wrong, same, absent = [], [], []
 
@@ -105,6 +108,16 @@ def blocking():
     signal.pthread_sigmask(signal.SIG_SETMASK, {signal.SIGPIPE, signal.SIGUSR1, signal.SIGCHLD, signal.SIGTERM, signal.SIGRTMIN + 3})
 
 
+def timers():
+    signal.setitimer(signal.ITIMER_REAL, 3000, 7)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 4000)
+    signal.setitimer(signal.ITIMER_PROF, 5000, 6)
+
+
+def parent_of_orphans():
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 # Popen ignores SIGPIPE in Python and restores it in children; preexec_fn runs after that.
 STARTS = {
     'as usual': {},
@@ -117,6 +130,8 @@ STARTS = {
     'no input': {'preexec_fn': closing(0)},
     'no errors': {'preexec_fn': closing(2)},
     'no input, no errors': {'preexec_fn': closing(0, 2)},
+    'timers': {'preexec_fn': timers},
+    'parent of orphans': {'preexec_fn': parent_of_orphans},
     'no environment': {'env': {}},
     'a small environment': {'env': {'A': 'b', '_': '/usr/bin/env', 'LD_BIND_NOW': '1'}},
     'no new privileges': {'prefix': ('setpriv', '--no-new-privs')},
@@ -124,6 +139,11 @@ STARTS = {
     'fewer capabilities': {'prefix': ('setpriv', '--bounding-set=-sys_admin', '--inh-caps=-all')},
     'other personality': {'prefix': ('setarch', '-R', '-3')},
     'one CPU, batch': {'prefix': ('taskset', '1', 'chrt', '-b', '0')},
+    'real time': {'prefix': ('chrt', '-f', '7')},
+    'real time, not for children': {'prefix': ('chrt', '-R', '-r', '7')},
+    'ambient capabilities': {'prefix': ('setpriv', '--inh-caps=+net_raw', '--ambient-caps=+net_raw', '--securebits=+noroot')},
+    'late wake-ups': {'prefix': ('sh', '-c', 'echo 70000 > /proc/self/timerslack_ns; exec "$@"', 'sh')},
+    'first to be killed without memory': {'prefix': ('choom', '-n', '300', '--')},
     'idle input and output': {'prefix': ('ionice', '-c3')},
     'other namespaces': {'prefix': ('unshare', '--pid', '--fork', '--mount-proc', '--ipc', '--uts')},
 }
@@ -148,6 +168,28 @@ def test_pipe():
         got = subprocess.run(['bash', '-c', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
         ok = got.stdout == 'y\n141\n' and 'Broken pipe' not in got.stderr
         (same if ok else wrong).append('yes | head' if ok else f'{script}: {got.stdout}{got.stderr}')
+
+
+def signals_sent(*recorder):
+    """Sends signals to a program, or to weft that records it, and returns its output."""
+    child = subprocess.Popen([*recorder, odd, 'print_signals'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                             start_new_session=True)
+    # A program that does not get a signal prints nothing.
+    impatience = threading.Timer(PATIENCE_S / 4, os.killpg, (child.pid, signal.SIGKILL))
+    impatience.start()
+    lines = [child.stdout.readline()]
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGWINCH, signal.SIGURG,
+                   signal.SIGIO, signal.SIGABRT, signal.SIGRTMIN + 3, signal.SIGTERM):
+        child.send_signal(number)
+        lines += [child.stdout.readline(), child.stdout.readline()]
+    impatience.cancel()
+    return lines, child.wait(PATIENCE_S)
+
+
+def test_signals():
+    """A program gets the signals that are sent to weft record."""
+    plain, recorded = signals_sent(), signals_sent(weft, 'record', '-o', 'signalled', '--')
+    (same if plain == recorded else wrong).append(f'signals from outside: {recorded}, not {plain}' if plain != recorded else 'signals from outside')
 
 
 CLOCK = '''#include <dlfcn.h>
@@ -304,7 +346,9 @@ with tempfile.TemporaryDirectory(prefix='weft-as-without-') as place:
     os.chmod(place, 0o755)
     for function_name, test in list(globals().items()):
         if function_name.startswith('test_') and selected(function_name[5:]):
+            before = len(same), len(wrong)
             test()
+            print(f'{function_name[5:]}: {len(same) - before[0]} the same, {len(wrong) - before[1]} differ')
 for line in wrong:
     print('DIFFERS', line)
 if absent:

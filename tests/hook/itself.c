@@ -87,7 +87,8 @@ static void print_limits(void)
 	for (int i = 0; i < 3; i++) {
 		struct itimerval timer;
 		getitimer((__itimer_which_t)i, &timer);
-		printf("timer %d: %s\n", i, timer.it_value.tv_sec || timer.it_value.tv_usec ? "on" : "off");
+		printf("timer %d: %s, every %lld s\n", i, timer.it_value.tv_sec || timer.it_value.tv_usec ? "on" : "off",
+		    (long long)timer.it_interval.tv_sec);
 	}
 	errno = 0;
 	printf("nice %d, policy %d, parameters %d", getpriority(PRIO_PROCESS, 0), sched_getscheduler(0),

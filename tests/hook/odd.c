@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <uv.h>
 
@@ -418,6 +420,239 @@ static void process_group_is_killed(void)
 	pause();
 }
 
+static void process_of_a_raw_system_call(void)
+{
+	run_loop();
+	const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (child == 0) {
+		run_loop();
+		_exit(4);
+	}
+	wait_for_children();
+}
+
+static void run_loop_on_signal(int number)
+{
+	run_loop();
+}
+
+static void loop_in_signal_handler(void)
+{
+	signal(SIGUSR1, run_loop_on_signal);
+	raise(SIGUSR1);
+	run_loop();
+	raise(SIGUSR1);
+}
+
+static void loop_on_another_stack(void)
+{
+	static char stack[256 << 10];
+	ucontext_t back, other;
+	getcontext(&other);
+	other.uc_stack.ss_sp = stack;
+	other.uc_stack.ss_size = sizeof stack;
+	other.uc_link = &back;
+	makecontext(&other, run_loop, 0);
+	printf("swap: %d\n", swapcontext(&back, &other));
+}
+
+static void file_size_limit(void)
+{
+	char bytes[2000] = {0}, path[] = "large-XXXXXX";
+	signal(SIGXFSZ, count_signal);
+	setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000});
+	run_loop();
+	const int fd = mkstemp(path);
+	printf("written: %zd\n", write(fd, bytes, sizeof bytes));
+	printf("written: %zd, %s, signals %d\n", write(fd, bytes, sizeof bytes), strerror(errno), signals);
+}
+
+static void not_dumpable(void)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+	run_loop();
+	printf("dumpable: %d\n", prctl(PR_GET_DUMPABLE));
+}
+
+static void *read_for_ever(void *data)
+{
+	const int *ends = data;
+	char byte = 'x';
+	run_loop();
+	return write(ends[1], &byte, 1) == 1 && read(ends[2], &byte, 1) == 1 ? data : NULL;
+}
+
+static void thread_is_cancelled(void)
+{
+	int ends[4];
+	char byte;
+	pthread_t thread;
+	void *result = NULL;
+	if (pipe(ends) || pipe(ends + 2) || pthread_create(&thread, NULL, read_for_ever, ends) || read(ends[0], &byte, 1) != 1)
+		exit(2);
+	pthread_cancel(thread);
+	pthread_join(thread, &result);
+	printf("cancelled: %d\n", result == PTHREAD_CANCELED);
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void *count_here(void *data)
+{
+	for (int i = 0; i < 10; i++) {
+		pthread_mutex_lock(&mutex);
+		++*(int *)data;
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+
+static void many_threads_with_small_stacks(void)
+{
+	enum { THREADS = 300 };
+	pthread_t threads[THREADS];
+	pthread_attr_t attributes;
+	int count = 0, failures = 0;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, (size_t)sysconf(_SC_THREAD_STACK_MIN));
+	run_loop();
+	for (int i = 0; i < THREADS; i++)
+		failures += pthread_create(&threads[i], &attributes, count_here, &count) != 0;
+	for (int i = 0; i < THREADS && !failures; i++)
+		pthread_join(threads[i], NULL);
+	printf("failures %d, count %d\n", failures, count);
+}
+
+static void program_of_memory(void)
+{
+	char bytes[65536];
+	char *const words[] = {self, "only_loop", NULL};
+	const int from = open("/proc/self/exe", O_RDONLY), to = memfd_create("program", MFD_CLOEXEC);
+	run_loop();
+	for (ssize_t n; (n = read(from, bytes, sizeof bytes)) > 0;)
+		if (write(to, bytes, (size_t)n) != n)
+			_exit(98);
+	fexecve(to, words, environ);
+	_exit(99);
+}
+
+static void other_root_and_user(void)
+{
+	char path[] = "root-XXXXXX";
+	run_loop();
+	printf("root: %d\n", !mkdtemp(path) || chroot(path) || chdir("/"));
+	printf("user: %d %d\n", setgid(65534), setuid(65534));
+	run_loop();
+	fflush(stdout);
+	if (fork() == 0) {
+		execl("/bin/true", "true", (char *)NULL);
+		printf("exec: %s\n", strerror(errno));
+		run_loop();
+		exit(3);
+	}
+	wait_for_children();
+}
+
+static void on_value(int number, siginfo_t *info, void *context)
+{
+	signals = (sig_atomic_t)(info->si_value.sival_int + info->si_code);
+}
+
+static void value_of_a_queued_signal(void)
+{
+	struct sigaction action = {.sa_sigaction = on_value, .sa_flags = SA_SIGINFO};
+	sigaction(SIGRTMIN + 2, &action, NULL);
+	run_loop();
+	printf("queued: %d", sigqueue(getpid(), SIGRTMIN + 2, (union sigval){.sival_int = 1234}));
+	printf(", value %d\n", signals);
+}
+
+static void exec_with_wrong_addresses(void)
+{
+	char **volatile wrong = (char **)8;
+	char *const words[] = {self, NULL};
+	pid_t child = 0;
+	run_loop();
+	printf("%d", execve("/bin/true", words, wrong));
+	printf(" %s\n", strerror(errno));
+	printf("%d", execve((const char *)wrong, words, environ));
+	printf(" %s\n", strerror(errno));
+	printf("%d", execv("nowhere", words));
+	printf(" %s\n", strerror(errno));
+	printf("spawn: %s\n", strerror(posix_spawn(&child, "/bin/true", NULL, NULL, words, wrong)));
+	printf("spawn: %s\n", strerror(posix_spawn(&child, "nowhere", NULL, NULL, words, environ)));
+}
+
+static void no_variables_at_all(void)
+{
+	environ = NULL;
+	run_loop();
+	execl(self, self, "print_environment", (char *)NULL);
+	_exit(99);
+}
+
+static void reads_are_interrupted_or_restarted(void)
+{
+	int ends[2];
+	char byte;
+	struct itimerval often = {{0, 20000}, {0, 20000}};
+	struct sigaction action = {.sa_handler = count_signal};
+	sigaction(SIGALRM, &action, NULL);
+	run_loop();
+	if (pipe(ends) || setitimer(ITIMER_REAL, &often, NULL))
+		exit(2);
+	printf("read: %zd %s\n", read(ends[0], &byte, 1), strerror(errno));
+	setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, NULL);
+	fflush(stdout);
+	const pid_t parent = getpid();
+	if (fork() == 0) {
+		usleep(20000);
+		kill(parent, SIGALRM);
+		usleep(20000);
+		_exit(write(ends[1], "x", 1) != 1);
+	}
+	printf("read: %zd\n", read(ends[0], &byte, 1));
+	wait_for_children();
+}
+
+static void all_descriptors_are_closed_at_once(void)
+{
+	run_loop();
+	printf("close_range: %ld\n", syscall(SYS_close_range, 3, ~0U, 0));
+	run_loop();
+	printf("next descriptor: %d\n", open("/dev/null", O_RDONLY));
+}
+
+static void own_namespaces(void)
+{
+	printf("unshare: %d\n", unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET));
+	run_loop();
+	fflush(stdout);
+	if (fork() == 0) {
+		run_loop();
+		_exit(getuid() == 65534 ? 5 : 6);
+	}
+	wait_for_children();
+}
+
+/* Prints the signals that other processes send, until SIGTERM comes. */
+static void print_signals(void)
+{
+	sigset_t set;
+	siginfo_t info;
+	int number;
+	sigfillset(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	do {
+		run_loop();
+		number = sigwaitinfo(&set, &info);
+		printf("signal %d, code %d, value %d\n", number, info.si_code,
+		    info.si_code == SI_QUEUE ? info.si_value.sival_int : 0);
+	} while (number != SIGTERM);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -434,13 +669,18 @@ static const struct {
     MOOD(traced_child), MOOD(children_ignored), MOOD(no_environment), MOOD(print_environment), MOOD(cleared_environment),
     MOOD(locked_memory), MOOD(working_directory_is_removed), MOOD(standard_output_is_closed), MOOD(process_shares_memory),
     MOOD(blocked_signal_is_taken_by_sigwaitinfo), MOOD(loop_at_exit), MOOD(quick_exit_calls_no_exit_handlers),
-    MOOD(divided_by_zero), MOOD(bad_address), MOOD(process_group_is_killed)};
+    MOOD(divided_by_zero), MOOD(bad_address), MOOD(process_group_is_killed), MOOD(process_of_a_raw_system_call),
+    MOOD(loop_in_signal_handler), MOOD(loop_on_another_stack), MOOD(file_size_limit), MOOD(not_dumpable),
+    MOOD(thread_is_cancelled), MOOD(many_threads_with_small_stacks), MOOD(program_of_memory), MOOD(other_root_and_user),
+    MOOD(value_of_a_queued_signal), MOOD(exec_with_wrong_addresses), MOOD(no_variables_at_all),
+    MOOD(reads_are_interrupted_or_restarted), MOOD(all_descriptors_are_closed_at_once), MOOD(own_namespaces),
+    MOOD(print_signals)};
 
 int main(int argc, char **argv)
 {
 	self = argv[0];
 	for (size_t i = 0; i < sizeof moods / sizeof *moods; i++)
-		if (argc < 2 && moods[i].run != print_environment)
+		if (argc < 2 && moods[i].run != print_environment && moods[i].run != print_signals)
 			puts(moods[i].name);
 		else if (argc > 1 && !strcmp(argv[1], moods[i].name))
 			moods[i].run();
