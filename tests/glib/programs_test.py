@@ -31,7 +31,7 @@ def healthy(trace, but=()):
 def all_taken(trace):
     """Checks that every function of these libraries was moved at its entry."""
     runtimes = trace.ask('info', '--json')[0]['runtimes']
-    if not re.fullmatch(r'((GLib|GIO) 2\.[0-9.]+: ([0-9]+) of \3 calls(; )?){2}', runtimes):
+    if not re.fullmatch(r'((GLib|GIO) 2\.[0-9.]+: ([0-9]+) of \3 calls(; )?)+', runtimes):
         fail(f'what was taken: {runtimes}')
 
 
@@ -151,7 +151,7 @@ def done(what):
 def loaded(file, result, data):
     done('loaded %d' % len(file.load_contents_finish(result)[1]))
 
-def copied(file, result, data):
+def copied(file, result, data=None):
     file.copy_finish(result)
     done('copied')
     Gio.File.new_for_path(sys.argv[1]).load_contents_async(None, loaded, None)
@@ -174,7 +174,11 @@ def tick():
     return ticks < 10
 
 GLib.timeout_add(10, tick)
-Gio.File.new_for_path(sys.argv[2]).copy_async(Gio.File.new_for_path(sys.argv[1]), Gio.FileCopyFlags.OVERWRITE, 0, None, None, None, copied, None)
+copy = Gio.File.new_for_path(sys.argv[2]), Gio.File.new_for_path(sys.argv[1]), Gio.FileCopyFlags.OVERWRITE, 0, None
+try:
+    Gio.File.copy_async(*copy, None, None, copied, None)
+except TypeError:  # since GLib 2.82
+    Gio.File.copy_async(*copy, None, copied)
 Gio.Subprocess.new(['sh', '-c', 'sleep 0.08; echo hello; exit 3'], Gio.SubprocessFlags.STDOUT_PIPE).communicate_utf8_async(None, None, exited, None)
 r, w = os.pipe()
 cancellable = Gio.Cancellable()
@@ -208,9 +212,10 @@ def python(weft, folder):
     ends(read, 'failed')
     for promise in (copy, load, process, talk, tick, cancel, trace.promise('loop', 'main loop')):
         ends(promise)
-    # The program's own dozen, and a varying number of OS threads of GLib's pool.
-    if len(trace.promises()) > 24:
-        fail(f'{len(trace.promises())} promises are too many to look at')
+    # The program's own dozen, and a varying number of OS threads of GLib's pool, which contend for locks by chance.
+    promises = [p for p in trace.promises() if p['kind'] not in ('lock', 'condition')]
+    if len(promises) > 24:
+        fail(f'{len(promises)} promises are too many to look at')
     if len([p for p in trace.ask('dump', '--json', '--parts') if 'promise' in p]) < 1000:
         fail('the reads of a big file are not parts')
     healthy(trace)
@@ -805,9 +810,10 @@ def gtk(weft, folder):
             server.terminate()
     expect(recording.status, 0, 'the exit status')
     trace = recording.trace('python3')
-    promises = [p for p in trace.promises() if p['kind'] != 'thread']
-    if len(promises) > 30:
-        fail(f'{len(promises)} promises')
+    # GTK 4.18 makes an idle source for each frame.  Locks and conditions have promises only where threads meet by chance.
+    kinds = [p['kind'] for p in trace.promises() if p['kind'] not in ('thread', 'lock', 'condition')]
+    if len(kinds) - kinds.count('work') > 30 or kinds.count('work') > 50:
+        fail(f'{len(kinds)} promises')
     clocks = [p for p in trace.promises() if p['kind'] in ('timer', 'handle') and len(p['running']) > 20]
     if not clocks:
         fail('the frame clock is not one promise')

@@ -169,7 +169,7 @@ if timers[1]['end_ns'] < timers[2]['start_ns']:
     fail('a timer ends before its callback does')
 trace = record('spin')
 events = trace.ask('info', '--json')[0]['events']
-if events > 400:
+if events > 4000:  # for 300,000 callbacks, and more on a slow machine: about one in each millisecond
     fail(f'{events} events of a loop in which nothing happens')
 expect(len(trace.promises('handle')), 3, 'idle, prepare and check handles')
 found = trace.findings()
