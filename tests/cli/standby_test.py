@@ -40,10 +40,17 @@ def standby_row(pid):
     return next((row for row in map(json.loads, run_without_error('on', '--json').splitlines()) if row['pid'] == pid), None)
 
 
+def runs_here(pid):
+    try:
+        return os.readlink(f'/proc/{pid}/cwd') == os.getcwd()
+    except OSError:  # a process of another test has ended
+        return False
+
+
 def standby_pids():
     """Returns the standby processes of this test's folder."""
     rows = map(json.loads, run_without_error('on', '--json').splitlines())
-    return [row['pid'] for row in rows if os.path.realpath(f'/proc/{row["pid"]}/cwd') == os.getcwd()]
+    return [row['pid'] for row in rows if runs_here(row['pid'])]
 
 
 def complete_info(trace):
