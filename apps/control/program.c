@@ -32,7 +32,10 @@ struct program {
 void program_set_variable(const char *command)
 {
 	char path[PATH_MAX];
-	if (getenv("_") && weft_find_program(path, sizeof path, command))
+	struct stat named, self;
+	const char *value = getenv("_");
+	if (value && stat(value, &named) == 0 && stat("/proc/self/exe", &self) == 0 && named.st_ino == self.st_ino &&
+	    named.st_dev == self.st_dev && weft_find_program(path, sizeof path, command))
 		setenv("_", path, 1);
 }
 

@@ -158,7 +158,10 @@ def test_itself():
         # `_` differs where weft was started without a shell.
         options = {**options, 'env': {k: v for k, v in options.get('env', os.environ).items() if k != '_'}}
         compare(name, [itself, 'an argument', ''], exact=True, **options)
-    compare('the variable _', ['/bin/sh', '-c', 'exec "$@" | grep "^variable _="', 'sh'] + [itself], exact=True)
+    # A shell sets `_` to the program that it starts; other programs do not.
+    for name, prefix in ('a shell', ('bash', '-c', '"$@"; exit', 'bash')), ('a program', ()):
+        compare(f'the variable _ of {name}', ['/bin/sh', '-c', 'exec "$@" | grep "^variable _="', 'sh', itself], exact=True, prefix=prefix,
+                env={**os.environ, '_': '/usr/bin/env'})
 
 
 def test_pipe():
