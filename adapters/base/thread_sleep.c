@@ -26,8 +26,6 @@ enum {
 	QUICK_TICKS = 6000 /* some us in ticks of the trace's clock; a real sleep with its wake-up takes longer */
 };
 
-void (*weft__hook_after_block)(const char *function, uint64_t since);
-
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
@@ -130,8 +128,6 @@ void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 		return;
 	if (sleep->state == WEFT_HOOK_BLOCKED) {
 		weft_pause_end();
-		if (weft__hook_after_block && weft__stream->last - sleep->since >= weft__stream->long_ticks)
-			weft__hook_after_block(sleep->function, sleep->since);
 		return; /* no idle time: a callback that waits for a child blocks its loop */
 	}
 	weft_resume(here->running);

@@ -50,9 +50,6 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep);
 void weft__hook_record_turn(const struct weft_hook_sleep *sleep);
 void weft__hook_record_wake(const struct weft_hook_sleep *sleep);
 
-/* Callback for a call that has blocked a promise for long, with the call's name and start time; NULL: none. */
-extern void (*weft__hook_after_block)(const char *function, uint64_t since);
-
 /* Begins a sleep for an adapter whose runtime sleeps without libc.  If this function returns true, call weft_hook_end_sleep()
  * after the runtime's wait.  Both may change errno. */
 static inline bool weft_hook_begin_sleep(struct weft_hook_sleep *sleep)

@@ -88,14 +88,15 @@ static void leave_task(struct weft_hook_frame *frame)
 		weft_hook_record_running(weft__hook_thread.running);
 }
 
-static void watch_blocks(void (*note)(const char *function, uint64_t since))
-{
-	weft__hook_after_block = note;
-}
-
 static void watch_calls(const struct weft_hook_language_call *(*find)(weft_id *input))
 {
 	weft__hook_language.find_call = find;
+}
+
+static bool has_interpreter_lock(void)
+{
+	const void *own = get_running_thread ? real.PyGILState_GetThisThreadState() : NULL;
+	return own && own == get_running_thread();
 }
 
 static int get_minor(void)
@@ -142,9 +143,9 @@ static const struct weft_python_services services = {
     .enter_job = enter_job,
     .leave = leave_task,
     .register_list = weft_hook_register_list,
-    .watch_blocks = watch_blocks,
     .watch_calls = watch_calls,
     .watch_releases = watch_releases,
+    .has_interpreter_lock = has_interpreter_lock,
     .get_minor = get_minor,
     .name_thread = name_thread,
     .fail_thread = fail_thread,
@@ -194,8 +195,7 @@ static int audit(const char *event, void *arguments, void *data)
  * older than the audit hook, and is then not seen. */
 static const struct weft_hook_language_call *find_first_call(weft_id *input)
 {
-	const void *own = get_running_thread ? real.PyGILState_GetThisThreadState() : NULL;
-	if (!own || own != get_running_thread())
+	if (!has_interpreter_lock())
 		return NULL;
 	const int saved = errno;
 	watch_calls(NULL);

@@ -92,9 +92,6 @@ PYTHON(void, PyErr_Restore, (PyObject *, PyObject *, PyObject *));
 PYTHON(int, PyErr_GivenExceptionMatches, (PyObject *, PyObject *));
 PYTHON(void *, PyInterpreterState_Get, (void));
 PYTHON(void *, PyGILState_GetThisThreadState, (void));
-PYTHON(void *, _PyThreadState_UncheckedGet, (void)) __attribute__((weak)); /* until 3.12 */
-PYTHON(void *, PyThreadState_GetUnchecked, (void)) __attribute__((weak));  /* since 3.13 */
-PYTHON(int, Py_AddPendingCall, (int (*)(void *), void *));
 extern PyObject *PyExc_StopIteration, *PyExc_SystemExit;
 extern PyObject PyFloat_Type, PyLong_Type, PySet_Type, PyTuple_Type, _Py_NoneStruct;
 #undef PYTHON

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "adapters/python/common.h"
+#include "base/python_frames.h"
 
 enum { MAX_LEVELS = 24, MAX_PLACES = 1 << 16, FOLDER_BYTES = 512 };
 
@@ -235,18 +236,9 @@ const struct weft_hook_language_call *weft__python_find_running_call(PyObject **
 
 /* ---- Frames without objects ---- */
 
-/* Offsets in bytes, as in src/look/python.c, which reads other processes. */
-static const struct frame_layout {
-	int minor;                          /* of Python 3 */
-	unsigned holder, frame;             /* of PyThreadState: what has the frame (0: itself), and where in it */
-	unsigned code, before, instruction; /* of _PyInterpreterFrame */
-	unsigned owner;                     /* of the same: who has the frame */
-	unsigned code_begin;                /* of PyCodeObject */
-} layouts[] = {{11, 56, 8, 32, 48, 56, 69, 184}, {12, 56, 0, 0, 8, 56, 70, 192}, {13, 0, 72, 0, 8, 56, 70, 200}};
+enum { MAX_FRAMES = 64 };
 
-enum { OWNED_BY_C = 3, MAX_FRAMES = 64 };
-
-static const struct frame_layout *layout; /* NULL: unknown */
+static const struct weft_python_frames *layout; /* NULL: unknown */
 
 static uintptr_t load_word(uintptr_t at)
 {
@@ -255,15 +247,15 @@ static uintptr_t load_word(uintptr_t at)
 	return word;
 }
 
-static uintptr_t find_first_frame(const struct frame_layout *l, const void *thread, uintptr_t (*load)(uintptr_t))
+static uintptr_t find_first_frame(const struct weft_python_frames *l, const void *thread, uintptr_t (*load)(uintptr_t))
 {
 	const uintptr_t holder = l->holder ? load((uintptr_t)thread + l->holder) : (uintptr_t)thread;
 	return holder ? load(holder + l->frame) : 0;
 }
 
-static bool is_owned_by_c(const struct frame_layout *l, uintptr_t frame)
+static bool is_owned_by_c(const struct weft_python_frames *l, uintptr_t frame)
 {
-	return *(const uint8_t *)(frame + l->owner) == OWNED_BY_C;
+	return *(const uint8_t *)(frame + l->owner) == WEFT_PYTHON_FRAME_OF_C;
 }
 
 /* The tables have calls of an earlier time, so a wrong code or instruction finds none. */
@@ -307,15 +299,13 @@ bool weft__python_can_read_frames(void)
 	PyObject *frame = PyEval_GetFrame(), *code = frame ? PyFrame_GetCode(frame) : NULL;
 	const int instruction = frame ? PyFrame_GetLasti(frame) : -1;
 	const void *thread = PyGILState_GetThisThreadState();
-	for (size_t i = 0; code && thread && !layout && i < sizeof layouts / sizeof *layouts; i++) {
-		const struct frame_layout *l = &layouts[i];
-		uintptr_t at = l->minor == weft__python_services->get_minor() ? find_first_frame(l, thread, try_word) : 0;
-		while (at && (try_word(at + l->owner) & 0xff) == OWNED_BY_C)
-			at = try_word(at + l->before);
-		const uintptr_t object = at ? try_word(at + l->code) : 0;
-		if (object == (uintptr_t)code && (int)(try_word(at + l->instruction) - object - l->code_begin) == instruction)
-			layout = l;
-	}
+	const struct weft_python_frames *l = weft_python_frames_find(weft__python_services->get_minor());
+	uintptr_t at = l && code && thread ? find_first_frame(l, thread, try_word) : 0;
+	while (at && (try_word(at + l->owner) & 0xff) == WEFT_PYTHON_FRAME_OF_C)
+		at = try_word(at + l->before);
+	const uintptr_t object = at ? try_word(at + l->code) : 0;
+	if (object && object == (uintptr_t)code && (int)(try_word(at + l->instruction) - object - l->code_begin) == instruction)
+		layout = l;
 	release(code);
 	return layout != NULL;
 }

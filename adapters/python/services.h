@@ -17,13 +17,11 @@ struct weft_python_services {
 	struct weft_hook_frame (*enter_job)(weft_id job); /* enters a job, whose waits delay no loop; leave() also ends a job */
 	void (*leave)(struct weft_hook_frame *frame);
 	void (*register_list)(weft_list_pending_fn *list, void *data);
-	/* Sets a callback `note` that runs after each long call that blocked a promise, on the promise's thread, without the
-	 * interpreter's lock. */
-	void (*watch_blocks)(void (*note)(const char *function, uint64_t since));
 	/* Sets the function `find`, which is called for locks and threads, as find_call of struct weft_hook_language. */
 	void (*watch_calls)(const struct weft_hook_language_call *(*find)(weft_id *input));
 	/* Calls `note` before Python releases its lock for a call that may wait, on the thread that has it. */
 	void (*watch_releases)(void (*note)(void));
+	bool (*has_interpreter_lock)(void);     /* whether this thread may call any function of Python */
 	int (*get_minor)(void);                 /* 11 for Python 3.11 */
 	void (*name_thread)(const char *name);  /* labels the promise of this thread, once */
 	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */

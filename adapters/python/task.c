@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "adapters/python/common.h"
 
@@ -488,40 +487,6 @@ static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *argu
 	return r;
 }
 
-/* ---- Calls that block ---- */
-
-/* The last long call that blocked a task or a callback of the main thread's loop.  The line of a long call is found later, in a
- * pending call that runs when the C function has returned to the interpreter, because waiting for the interpreter's lock here
- * could be a deadlock. */
-static struct {
-	const char *function;
-	uint64_t since;
-	weft_id by; /* 0: none */
-} blocked;
-
-static int record_block(void *data)
-{
-	const weft_id by = blocked.by;
-	blocked.by = 0;
-	if (!by || !is_recording() || weft__python_acting() != by)
-		return 0;
-	struct weft_record_site *site = weft__python_find_running_place();
-	if (site)
-		weft_resolve(by, weft_pending(by, 0, WEFT_KIND_WORK, site, blocked.since, blocked.function));
-	return 0;
-}
-
-static void note_block(const char *function, uint64_t since)
-{
-	if ((!here.running && !here.loop) || gettid() != getpid() || blocked.by)
-		return;
-	blocked.function = function;
-	blocked.since = since;
-	blocked.by = weft__python_acting();
-	if (Py_AddPendingCall(record_block, NULL) != 0)
-		blocked.by = 0;
-}
-
 /* ---- Tasks and futures of Python ---- */
 
 static init_fn real_init;
@@ -819,6 +784,5 @@ bool weft__python_install_tasks(PyObject *asyncio)
 		WRAP_METHOD(weft__python_method_of_function(function), loop);
 	release(function);
 	install_poll();
-	weft__python_services->watch_blocks(note_block);
 	return true;
 }

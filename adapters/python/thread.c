@@ -8,15 +8,6 @@
 
 static PyObject *name_ident;
 
-static bool has_interpreter_lock(void)
-{
-	const void *own = PyGILState_GetThisThreadState();
-	const void *running = PyThreadState_GetUnchecked    ? PyThreadState_GetUnchecked()
-			      : _PyThreadState_UncheckedGet ? _PyThreadState_UncheckedGet()
-							    : NULL;
-	return own && own == running && PyInterpreterState_Get() == weft__python_interpreter;
-}
-
 /* Wraps the setter of attributes of class Thread, which sets the attribute `_ident` when the thread begins. */
 static int set_ident(PyObject *thread, PyObject *name, PyObject *value)
 {
@@ -104,7 +95,9 @@ static const struct weft_hook_language_call *find_call(weft_id *input)
 {
 	if (is_busy)
 		return NULL;
-	return has_interpreter_lock() ? find_running_call(input) : released;
+	if (!weft__python_services->has_interpreter_lock())
+		return released;
+	return PyInterpreterState_Get() == weft__python_interpreter ? find_running_call(input) : NULL;
 }
 
 /* A call that is new costs objects for its frames, others do not. */

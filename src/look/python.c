@@ -1,31 +1,15 @@
 /* python.c: reads the Python stack of each OS thread from CPython's frames in memory.
  *
  * A thread that runs Python has the address of its PyThreadState on its C stack, and the PyThreadState contains the thread's id.
- * CPython's layouts are private and differ by version, so they are in one table, the version is that of the loaded file, and an
- * object is accepted only if its type is named "code".  SPDX-License-Identifier: ISC */
+ * The version of CPython is that of the loaded file, and an object is accepted only if its type is named "code".
+ * SPDX-License-Identifier: ISC */
 #include "look/python.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cursor.h"
-
-/* Offsets in bytes. */
-struct layout {
-	int minor; /* of 3.N */
-	/* Offsets in PyThreadState: the thread's id, the object that has the frame (0: PyThreadState itself), and the frame in
-	 * that object. */
-	unsigned tid, frame_holder, frame;
-	unsigned code, before, instruction;    /* of _PyInterpreterFrame */
-	unsigned owner;                        /* offset in the frame of the field that names the frame's owner */
-	unsigned first_line, code_begin, text; /* offsets in PyCodeObject, and offset of the bytes in a string */
-};
-
-static const struct layout layouts[] = {
-    {11, 160, 56, 8, 32, 48, 56, 69, 72, 184, 48},
-    {12, 144, 56, 0, 0, 8, 56, 70, 68, 192, 40},
-    {13, 160, 0, 72, 0, 8, 56, 70, 68, 200, 40},
-};
+#include "base/python_frames.h"
 
 enum {
 	CODE_FILE = 112,
@@ -37,30 +21,28 @@ enum {
 	STRING_STATE = 32,
 	BYTES_LENGTH = 16,
 	BYTES_DATA = 32,
-	OWNED_BY_C = 3,
 	MAX_LINES = 1 << 20, /* maximum size in bytes of a table of lines */
 	SEARCHED_BYTES = 64 << 10,
 	MAX_TEXT = 255
 };
 
 /* Returns the layout of the Python version that the target has loaded; NULL if that version is unknown. */
-static const struct layout *find_layout(const struct look_target *t)
+static const struct weft_python_frames *find_layout(const struct look_target *t)
 {
 	for (size_t i = 0; i < t->modules.count; i++) {
 		const char *slash = strrchr(t->modules.items[i].path, '/'), *name = slash ? strstr(slash, "python3.") : NULL;
 		int minor;
-		if (!name || sscanf(name, "python3.%d", &minor) != 1)
-			continue;
-		for (size_t k = 0; k < sizeof layouts / sizeof *layouts; k++)
-			if (layouts[k].minor == minor)
-				return &layouts[k];
+		const struct weft_python_frames *frames =
+		    name && sscanf(name, "python3.%d", &minor) == 1 ? weft_python_frames_find(minor) : NULL;
+		if (frames)
+			return frames;
 	}
 	return NULL;
 }
 
 /* Reads a compact string of Python; non-ASCII characters become question marks.  Returns false if the object is no compact
  * string of Python. */
-static bool read_string(const struct look_target *t, const struct layout *l, uint64_t at, char out[MAX_TEXT + 1])
+static bool read_string(const struct look_target *t, const struct weft_python_frames *l, uint64_t at, char out[MAX_TEXT + 1])
 {
 	enum { KIND_SHIFT = 2, KIND_MASK = 7, COMPACT = 1 << 5, ASCII = 1 << 6 };
 	uint32_t state = 0;
@@ -132,7 +114,7 @@ static uint32_t find_line(struct weft_cursor in, uint32_t line, uint64_t instruc
 	return 0;
 }
 
-static uint32_t read_line(const struct look_target *t, const struct layout *l, uint64_t code, uint64_t instruction)
+static uint32_t read_line(const struct look_target *t, const struct weft_python_frames *l, uint64_t code, uint64_t instruction)
 {
 	const uint64_t table = weft__look_word(t, code + CODE_LINES), length = weft__look_word(t, table + BYTES_LENGTH),
 		       begin = code + l->code_begin;
@@ -164,7 +146,7 @@ static bool is_code(const struct look_target *t, uint64_t object)
 /* Adds the frame at an address; *next gets the address of the frame's caller.  Returns false if there is no frame at the
  * address. */
 static bool add_frame(
-    const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t frame, uint64_t *next)
+    const struct look_target *t, const struct weft_python_frames *l, struct look_thread *thread, uint64_t frame, uint64_t *next)
 {
 	char function[MAX_TEXT + 1], file[MAX_TEXT + 1];
 	uint8_t owner = 0;
@@ -172,7 +154,7 @@ static bool add_frame(
 	*next = weft__look_word(t, frame + l->before);
 	if (t->read(t, frame + l->owner, &owner, 1) < 1)
 		return false;
-	if (owner == OWNED_BY_C)
+	if (owner == WEFT_PYTHON_FRAME_OF_C)
 		return true;
 	if (!is_code(t, code) || !read_string(t, l, weft__look_word(t, code + CODE_NAME), function) ||
 	    !read_string(t, l, weft__look_word(t, code + CODE_FILE), file))
@@ -186,9 +168,10 @@ static bool add_frame(
 	return slot->function && slot->file;
 }
 
-static void read_frames(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t state)
+static void read_frames(
+    const struct look_target *t, const struct weft_python_frames *l, struct look_thread *thread, uint64_t state)
 {
-	const uint64_t holder = l->frame_holder ? weft__look_word(t, state + l->frame_holder) : state;
+	const uint64_t holder = l->holder ? weft__look_word(t, state + l->holder) : state;
 	uint64_t frame = holder ? weft__look_word(t, holder + l->frame) : 0;
 	/* The number of frames is limited, because a list in untrusted memory may be circular. */
 	for (int left = 2 * WEFT_LOOK_FRAMES; left > 0 && frame && thread->sources.count < WEFT_LOOK_FRAMES; left--)
@@ -198,7 +181,8 @@ static void read_frames(const struct look_target *t, const struct layout *l, str
 
 /* Finds the PyThreadState of a thread on its C stack, and reads the frames; *state is the PyThreadState that was found last, or
  * 0. */
-static void read_thread(const struct look_target *t, const struct layout *l, struct look_thread *thread, uint64_t *state)
+static void read_thread(
+    const struct look_target *t, const struct weft_python_frames *l, struct look_thread *thread, uint64_t *state)
 {
 	const struct weft_look_stack *s = &thread->stack;
 	uint64_t last = 0;
@@ -219,7 +203,7 @@ static void read_thread(const struct look_target *t, const struct layout *l, str
 
 bool weft__look_find_python(struct look_target *t)
 {
-	const struct layout *l = find_layout(t);
+	const struct weft_python_frames *l = find_layout(t);
 	for (size_t i = 0; l && i < t->threads.count; i++)
 		read_thread(t, l, &t->threads.items[i], &(uint64_t){0});
 	return true;
@@ -233,7 +217,7 @@ bool weft__look_has_python(const struct look_target *t)
 size_t weft__look_read_python(const struct look_target *t, const struct weft_look_stack *stack, int64_t tid, uint64_t *state,
     struct weft_look_source_frame *out, size_t capacity)
 {
-	const struct layout *l = find_layout(t);
+	const struct weft_python_frames *l = find_layout(t);
 	struct look_thread thread = {.own_tid = tid, .stack = *stack};
 	if (l)
 		read_thread(t, l, &thread, state);

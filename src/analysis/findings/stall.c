@@ -596,27 +596,13 @@ static const char *format_suffix(struct weft__finder *f, uint32_t site, const ch
 	return *weft_name_place(f->model, site, place) ? weft__finding_text(f, " (%s)", place) : other;
 }
 
-/* Returns the site of the promise that a language's recorder creates for a blocking call: such a promise begins with the
- * pause. */
-static uint32_t find_named_call(const struct weft__finder *f, const struct weft__stall *s)
-{
-	const struct weft_model *m = f->model;
-	for (uint32_t p = s->promise == WEFT_SYSTEM ? m->promise_count : s->promise + 1; p < m->promise_count; p++) {
-		const struct weft_promise *call = &m->promises[p];
-		if (call->start_ns == s->start_ns && call->created_by == s->promise && call->kind == WEFT_KIND_WORK)
-			return call->site;
-	}
-	return WEFT_NONE;
-}
-
 /* Returns the site of the call in which most of the stall was spent; WEFT_NONE if there is no such call or its site is
  * unknown. */
 static uint32_t get_call_site(const struct weft__finder *f, const struct weft__stall *s)
 {
 	const struct weft_interval pause = {.start_ns = s->start_ns, .stream = s->stream};
-	const uint32_t named = s->is_pause ? find_named_call(f, s) : WEFT_NONE;
 	if (s->is_pause)
-		return named != WEFT_NONE ? named : weft_model_place(f->model, &pause);
+		return weft_model_place(f->model, &pause);
 	return s->breakdown.calls_ns >= (s->end_ns - s->start_ns) / 2 ? s->breakdown.call_site : WEFT_NONE;
 }
 
