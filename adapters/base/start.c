@@ -26,7 +26,7 @@ struct thread_start {
 	weft_id id, by;
 	uint64_t since;
 	unsigned epoch;
-	char name[16];
+	char name[WEFT_HOOK_THREAD_NAME];
 };
 
 static struct {
@@ -131,6 +131,8 @@ static struct thread_start *prepare_start(const void *caller)
 	thread_start->epoch = weft__hook_epoch;
 	if (weft__hook_next_thread_name)
 		strncat(thread_start->name, weft__hook_next_thread_name, sizeof thread_start->name - 1);
+	else if (weft__hook_language.copy_thread_name)
+		weft__hook_language.copy_thread_name(thread_start->name, sizeof thread_start->name);
 	weft_hook_stack(thread_start->id, caller);
 	return thread_start;
 }

@@ -46,6 +46,8 @@ struct weft_hook_language {
 	/* Returns the program's call for which the language's runtime asks for a lock or starts a thread; NULL: unknown.  The
 	 * result stays valid. *input is the promise for whose end the call waits; 0: unknown. */
 	const struct weft_hook_language_call *(*find_call)(weft_id *input);
+	/* Copies the name that the running code gives to the thread that it starts now; "" if it gives none. */
+	void (*copy_thread_name)(char *name, size_t size);
 };
 extern struct weft_hook_language weft__hook_language WEFT_HOOK_SHARED;
 

@@ -12,7 +12,7 @@
 #include "adapters/hook/hook.h"
 
 /* State of a thread. */
-enum { WEFT_HOOK_LISTS = 7, WEFT_HOOK_LONG_CALLS = 8 };
+enum { WEFT_HOOK_LISTS = 7, WEFT_HOOK_LONG_CALLS = 8, WEFT_HOOK_THREAD_NAME = 48 /* size in bytes */ };
 
 /* Owner of a thread's outermost wait for descriptors: no loop, a loop of the program, or a known runtime.  If a runtime that an
  * adapter knows waits, the runtime is the owner. */
@@ -36,7 +36,7 @@ struct weft_hook_thread {
 	} lists[WEFT_HOOK_LISTS];
 	unsigned list_count;
 	bool is_named; /* whether the thread's promise has its label */
-	char name[16];
+	char name[WEFT_HOOK_THREAD_NAME];
 	char failure[32];            /* error that ended the thread's function; "": none */
 	weft_id root;                /* promise of the thread */
 	weft_id by;                  /* promise that started the thread */

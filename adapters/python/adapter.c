@@ -93,6 +93,11 @@ static void watch_calls(const struct weft_hook_language_call *(*find)(weft_id *i
 	weft__hook_language.find_call = find;
 }
 
+static void watch_starts(void (*copy)(char *name, size_t size))
+{
+	weft__hook_language.copy_thread_name = copy;
+}
+
 static bool has_interpreter_lock(void)
 {
 	const void *own = get_running_thread ? real.PyGILState_GetThisThreadState() : NULL;
@@ -118,16 +123,6 @@ static void *save_thread(void)
 	return real.PyEval_SaveThread();
 }
 
-static void name_thread(const char *name)
-{
-	struct weft_hook_thread *here = weft_hook_thread();
-	if (here->is_named)
-		return;
-	here->is_named = true;
-	snprintf(here->name, sizeof here->name, "%s", name);
-	weft_label(here->root, name);
-}
-
 static void fail_thread(const char *error)
 {
 	struct weft_hook_thread *here = weft_hook_thread();
@@ -144,10 +139,10 @@ static const struct weft_python_services services = {
     .leave = leave_task,
     .register_list = weft_hook_register_list,
     .watch_calls = watch_calls,
+    .watch_starts = watch_starts,
     .watch_releases = watch_releases,
     .has_interpreter_lock = has_interpreter_lock,
     .get_minor = get_minor,
-    .name_thread = name_thread,
     .fail_thread = fail_thread,
 };
 

@@ -51,8 +51,10 @@ const struct weft_hook_language_call *weft__python_find_running_call(PyObject **
 bool weft__python_find_known_call(const void *thread, const struct weft_hook_language_call **call);
 /* Returns whether the layout of frames is the expected one.  Call it while a function runs. */
 bool weft__python_can_read_frames(void);
-/* Returns whether the innermost running function has that name. */
+/* Returns whether the innermost running function is a library's, and has that name. */
 bool weft__python_is_running(const char *name);
+/* Returns the variable `self` of a running method, as a new reference; NULL: none. */
+PyObject *weft__python_get_self(PyObject *frame);
 
 /* Returns the source line at which a code object begins. */
 struct weft_record_site *weft__python_find_definition(PyObject *code);

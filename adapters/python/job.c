@@ -175,25 +175,10 @@ weft_id weft__python_job_of_wait(PyObject *future)
 	return is_in_trace(job) ? job->id : 0;
 }
 
-/* Before Python 3.12, all variables of the frame must be copied into the frame's dictionary.  The dictionary is cleared, so that
- * it keeps no object alive. */
-static PyObject *get_self(PyObject *frame)
-{
-	if (PyFrame_GetVarString)
-		return PyFrame_GetVarString(frame, "self");
-	PyObject *locals = PyFrame_GetLocals(frame), *self = locals ? PyDict_GetItemString(locals, "self") : NULL;
-	if (self)
-		Py_IncRef(self);
-	if (locals)
-		PyDict_Clear(locals);
-	release(locals);
-	return self;
-}
-
 weft_id weft__python_job_of_frame(PyObject *frame)
 {
 	PyObject *code = jobs.count ? PyFrame_GetCode(frame) : NULL;
-	PyObject *future = code && code == code_of_result ? get_self(frame) : NULL;
+	PyObject *future = code && code == code_of_result ? weft__python_get_self(frame) : NULL;
 	const struct job *job = future ? weft__table_find(&jobs, table_key(future)) : NULL;
 	release(code);
 	release(future);

@@ -316,7 +316,24 @@ bool weft__python_is_running(const char *name)
 {
 	PyObject *frame = PyEval_GetFrame();
 	const struct code *code = frame ? find_code_of_frame(frame) : NULL;
-	return code && code->owner == CODE_OF_ASYNCIO && strcmp(code->name, name) == 0;
+	return code && code->owner != CODE_OF_USER && strcmp(code->name, name) == 0;
+}
+
+/* ---- Variables ---- */
+
+/* Before Python 3.12, all variables of the frame must be copied into the frame's dictionary.  The dictionary is cleared, so that
+ * it keeps no object alive. */
+PyObject *weft__python_get_self(PyObject *frame)
+{
+	if (PyFrame_GetVarString)
+		return PyFrame_GetVarString(frame, "self");
+	PyObject *locals = PyFrame_GetLocals(frame), *self = locals ? PyDict_GetItemString(locals, "self") : NULL;
+	if (self)
+		Py_IncRef(self);
+	if (locals)
+		PyDict_Clear(locals);
+	release(locals);
+	return self;
 }
 
 /* ---- Suspended coroutines ---- */

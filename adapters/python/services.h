@@ -19,11 +19,12 @@ struct weft_python_services {
 	void (*register_list)(weft_list_pending_fn *list, void *data);
 	/* Sets the function `find`, which is called for locks and threads, as find_call of struct weft_hook_language. */
 	void (*watch_calls)(const struct weft_hook_language_call *(*find)(weft_id *input));
+	/* Sets the function `copy`, which is called when a thread starts, as copy_thread_name of struct weft_hook_language. */
+	void (*watch_starts)(void (*copy)(char *name, size_t size));
 	/* Calls `note` before Python releases its lock for a call that may wait, on the thread that has it. */
 	void (*watch_releases)(void (*note)(void));
 	bool (*has_interpreter_lock)(void);     /* whether this thread may call any function of Python */
 	int (*get_minor)(void);                 /* 11 for Python 3.11 */
-	void (*name_thread)(const char *name);  /* labels the promise of this thread, once */
 	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */
 };
 

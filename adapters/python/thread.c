@@ -2,28 +2,10 @@
  *
  * A lock of Python is a semaphore of libc.  Python tries to take it while it has the interpreter's lock; only then the line of
  * the call can be read.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/python/common.h"
-
-static PyObject *name_ident;
-
-/* Wraps the setter of attributes of class Thread, which sets the attribute `_ident` when the thread begins. */
-static int set_ident(PyObject *thread, PyObject *name, PyObject *value)
-{
-	if (name == name_ident && value && is_recording()) {
-		PyObject *type, *error, *traceback;
-		PyErr_Fetch(&type, &error, &traceback);
-		PyObject *label = GET_ATTRIBUTE(thread, "_name");
-		const char *text = label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL;
-		if (text)
-			weft__python_services->name_thread(text);
-		release(label);
-		PyErr_Clear();
-		PyErr_Restore(type, error, traceback);
-	}
-	return PyObject_GenericSetAttr(thread, name, value);
-}
 
 /* Python's hook for errors that no code of the thread has caught; the arguments begin with the error's type. */
 static one_fn real_except_hook;
@@ -52,25 +34,6 @@ static void wrap_except_hook(void)
 	release(module);
 }
 
-/* The class Thread exists when the first thread starts, but not yet when its module is imported. */
-static void wrap_threads(void)
-{
-	static bool is_wrapped;
-	if (is_wrapped)
-		return;
-	PyObject *name = PyUnicode_InternFromString("threading"), *module = name ? PyImport_GetModule(name) : NULL,
-		 *class = module ? GET_ATTRIBUTE(module, "Thread") : NULL;
-	name_ident = PyUnicode_InternFromString("_ident");
-	if (class && name_ident) {
-		is_wrapped = true;
-		weft__python_wrap_setter(class, set_ident);
-		wrap_except_hook();
-	}
-	release(class);
-	release(module);
-	release(name);
-}
-
 /* The call for which this thread released the interpreter's lock last. */
 static __thread const struct weft_hook_language_call *released __attribute__((tls_model("initial-exec")));
 static __thread bool is_busy __attribute__((tls_model("initial-exec")));
@@ -80,7 +43,6 @@ static const struct weft_hook_language_call *find_running_call(weft_id *input)
 	is_busy = true; /* an object that Python frees now may take a lock */
 	PyObject *type, *error, *traceback, *frame;
 	PyErr_Fetch(&type, &error, &traceback);
-	wrap_threads();
 	const struct weft_hook_language_call *call = weft__python_find_running_call(&frame);
 	if (call && call->function && strcmp(call->function, "Future.result") == 0)
 		*input = weft__python_job_of_frame(frame);
@@ -112,11 +74,33 @@ static void note_release(void)
 		released = find_running_call(&unused);
 }
 
+/* The thread that is started cannot name itself, because it may first have to wait for the interpreter's lock. */
+static void copy_thread_name(char *name, size_t size)
+{
+	if (is_busy || !weft__python_services->has_interpreter_lock() || PyInterpreterState_Get() != weft__python_interpreter)
+		return;
+	is_busy = true;
+	PyObject *type, *error, *traceback;
+	PyErr_Fetch(&type, &error, &traceback);
+	PyObject *thread = weft__python_is_running("Thread.start") ? weft__python_get_self(PyEval_GetFrame()) : NULL,
+		 *given = thread ? GET_ATTRIBUTE(thread, "_name") : NULL;
+	const char *text = given ? PyUnicode_AsUTF8AndSize(given, NULL) : NULL;
+	if (text)
+		snprintf(name, size, "%s", text);
+	release(given);
+	release(thread);
+	PyErr_Clear();
+	PyErr_Restore(type, error, traceback);
+	is_busy = false;
+}
+
 void weft__python_install_threads(void)
 {
 	if (!weft__python_init_folders())
 		return;
+	wrap_except_hook();
 	weft__python_services->watch_calls(find_call);
+	weft__python_services->watch_starts(copy_thread_name);
 	if (weft__python_can_read_frames())
 		weft__python_services->watch_releases(note_release);
 }
