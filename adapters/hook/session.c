@@ -65,6 +65,7 @@ static void set_state(int now)
 }
 
 bool weft__hook_has_js_promises = true;
+enum weft_hook_python weft__hook_python = WEFT_HOOK_PYTHON_ALL;
 
 static void parse_options(char *text)
 {
@@ -79,6 +80,10 @@ static void parse_options(char *text)
 			requested.stacks = weft__hook_stack_depth = (unsigned)strtoul(word + 7, NULL, 10);
 		else if (!strcmp(word, "js=off"))
 			weft__hook_has_js_promises = false;
+		else if (!strcmp(word, "python=tasks"))
+			weft__hook_python = WEFT_HOOK_PYTHON_TASKS;
+		else if (!strcmp(word, "python=off"))
+			weft__hook_python = WEFT_HOOK_PYTHON_OFF;
 		else if (!strcmp(word, "standby"))
 			weft__hook_is_standby = true;
 		else if (!strcmp(word, "mode=grow"))

@@ -22,6 +22,10 @@ extern uint64_t weft__hook_standby_since;
 /* Whether promises of JavaScript are recorded. */
 extern bool weft__hook_has_js_promises;
 
+/* The parts of Python programs that are recorded. */
+enum weft_hook_python { WEFT_HOOK_PYTHON_ALL, WEFT_HOOK_PYTHON_TASKS, WEFT_HOOK_PYTHON_OFF };
+extern enum weft_hook_python weft__hook_python;
+
 /* The section of waits that continue after an interruption by `weft on` or `weft off` (wire/standby.h). */
 #define WEFT_HOOK_WAITS __attribute__((section("weft_waits")))
 extern const char weft__hook_waits_begin[] __asm__("__start_weft_waits"), weft__hook_waits_end[] __asm__("__stop_weft_waits");

@@ -11,6 +11,7 @@
 
 #include "adapters/base/thread_sleep.h"
 #include "adapters/hook/session.h"
+#include "adapters/hook/state.h"
 #include "adapters/python/services.h"
 
 /* PyStatus */
@@ -104,6 +105,11 @@ static bool has_interpreter_lock(void)
 	return own && own == get_running_thread();
 }
 
+static bool records_threads(void)
+{
+	return weft__hook_python == WEFT_HOOK_PYTHON_ALL;
+}
+
 static int get_minor(void)
 {
 	return minor;
@@ -142,6 +148,7 @@ static const struct weft_python_services services = {
     .watch_starts = watch_starts,
     .watch_releases = watch_releases,
     .has_interpreter_lock = has_interpreter_lock,
+    .records_threads = records_threads,
     .get_minor = get_minor,
     .fail_thread = fail_thread,
 };
@@ -205,10 +212,11 @@ static struct status initialize_python(const void *config)
 {
 	const struct status status = real.Py_InitializeFromConfig(config);
 	static bool is_added;
-	if (status.type == 0 && weft__hook_gate && !is_added) {
+	if (status.type == 0 && weft__hook_gate && !is_added && weft__hook_python != WEFT_HOOK_PYTHON_OFF) {
 		is_added = true;
 		real.PySys_AddAuditHook(audit, NULL);
-		watch_calls(find_first_call);
+		if (records_threads())
+			watch_calls(find_first_call);
 	}
 	return status;
 }

@@ -131,6 +131,8 @@ static inline struct method *weft__python_method_of_function(PyObject *function)
 }
 /* Returns the promise of this thread's loop while the loop itself runs and no task; 0: none. */
 weft_id weft__python_calling_loop(void);
+/* Returns whether this thread runs an event loop. */
+bool weft__python_has_loop(void);
 /* Returns the promise in whose name this thread acts now. */
 weft_id weft__python_acting(void);
 

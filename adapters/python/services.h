@@ -24,6 +24,7 @@ struct weft_python_services {
 	/* Calls `note` before Python releases its lock for a call that may wait, on the thread that has it. */
 	void (*watch_releases)(void (*note)(void));
 	bool (*has_interpreter_lock)(void);     /* whether this thread may call any function of Python */
+	bool (*records_threads)(void);          /* whether the user wants more than tasks */
 	int (*get_minor)(void);                 /* 11 for Python 3.11 */
 	void (*fail_thread)(const char *error); /* the promise of this thread fails when it ends */
 };

@@ -56,6 +56,11 @@ weft_id weft__python_calling_loop(void)
 	return here.running || here.epoch != weft__python_services->get_epoch() ? 0 : here.loop;
 }
 
+bool weft__python_has_loop(void)
+{
+	return here.loop && here.epoch == weft__python_services->get_epoch();
+}
+
 /* ---- Tasks ---- */
 
 static struct task *allocate_task(void)

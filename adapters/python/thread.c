@@ -53,9 +53,15 @@ static const struct weft_hook_language_call *find_running_call(weft_id *input)
 	return call;
 }
 
+/* Returns whether the user wants lines of this thread, and Python may be asked for them. */
+static bool may_find_call(void)
+{
+	return !is_busy && (weft__python_services->records_threads() || weft__python_has_loop());
+}
+
 static const struct weft_hook_language_call *find_call(weft_id *input)
 {
-	if (is_busy)
+	if (!may_find_call())
 		return NULL;
 	if (!weft__python_services->has_interpreter_lock())
 		return released;
@@ -66,7 +72,7 @@ static const struct weft_hook_language_call *find_call(weft_id *input)
 static void note_release(void)
 {
 	weft_id unused = 0;
-	if (is_busy)
+	if (!may_find_call())
 		return;
 	released = NULL;
 	if (PyInterpreterState_Get() == weft__python_interpreter &&
@@ -98,7 +104,8 @@ void weft__python_install_threads(void)
 {
 	if (!weft__python_init_folders())
 		return;
-	wrap_except_hook();
+	if (weft__python_services->records_threads())
+		wrap_except_hook();
 	weft__python_services->watch_calls(find_call);
 	weft__python_services->watch_starts(copy_thread_name);
 	if (weft__python_can_read_frames())

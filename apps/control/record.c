@@ -62,6 +62,7 @@ struct options {
 	const char *profile;          /* --profile */
 	uint32_t profile_hz;          /* samples in a second, if all runs are sampled; else 0 */
 	const char *js;               /* --js */
+	const char *python;           /* --python */
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
@@ -157,6 +158,8 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
 	if (o->js && strcmp(o->js, "promises") != 0 && strcmp(o->js, "off") != 0)
 		return cli_fail_verb("record", "--js is promises or off, not %s", o->js);
+	if (o->python && strcmp(o->python, "all") != 0 && strcmp(o->python, "tasks") != 0 && strcmp(o->python, "off") != 0)
+		return cli_fail_verb("record", "unknown value: --python=%s; use all, tasks or off", o->python);
 	/* A flight recorder does nothing until it is asked. */
 	o->is_profiled = (o->profile ? wants_profile : !o->is_flight) && !strstr(o->out, "%p") && profile_is_supported();
 	if (o->view && !cli_has_display())
@@ -185,7 +188,7 @@ static char *make_absolute(const char *out)
 
 static int set_environment(const struct options *o, const char *command)
 {
-	char library[PATH_MAX], text[128] = "", *value = NULL, *preload = NULL;
+	char library[PATH_MAX], text[160] = "", *value = NULL, *preload = NULL;
 	bool loads = program_loads_libraries(command);
 	size_t n = 0;
 	if (o->ring.size_bytes)
@@ -198,6 +201,8 @@ static int set_environment(const struct options *o, const char *command)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->ring.stack_count);
 	if (o->js)
 		n += (size_t)snprintf(text + n, sizeof text - n, ",js=%s", o->js);
+	if (o->python)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",python=%s", o->python);
 	if (o->stands_by)
 		snprintf(text + n, sizeof text - n, ",standby");
 	unsetenv("WEFT_TRACE");
@@ -669,6 +674,9 @@ int cli_record(struct cli_args *args)
 		"a second (default: 997), or do not (off)"},
 	    {"js", 0, CLI_TEXT, &o.js, "promises|off",
 		"record the async functions and promises of Node.js (promises, the default), or do not (off)"},
+	    {"python", 0, CLI_TEXT, &o.python, "all|tasks|off",
+		"record tasks, locks and threads of Python (all, the default), only tasks of event loops (tasks), or nothing of "
+		"them (off)"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "record only from weft on until weft off"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of programs with asyncio or threads: the first finding names the task, the lock and the line.
 
-	python_test.py NAME WEFT	the names are those of FAULTS and THREAD_FAULTS, and `threads`, `wakeable`, `jobs`, `uvloop`, `same`, `fork`
+	python_test.py NAME WEFT	the names are those of FAULTS and THREAD_FAULTS, and `threads`, `wakeable`, `jobs`, `levels`, `uvloop`, `same`, `fork`
 
 SPDX-License-Identifier: ISC"""
 
@@ -501,6 +501,39 @@ def jobs(weft, folder):
             fail(f'the tree lacks {chain}: {waits}')
 
 
+LEVELS = """
+def clerk(lock):
+    with lock:
+        pass
+
+async def main():
+    lock = threading.Lock()
+    lock.acquire()
+    thread = threading.Thread(target=clerk, args=(lock,))
+    thread.start()
+    await asyncio.sleep(0.05)
+    lock.release()
+    thread.join()
+
+asyncio.run(main())
+"""
+
+
+def levels(weft, folder):
+    """--python=tasks records tasks but no line of a thread without a loop, and --python=off records no task."""
+    write(folder, HEAD + LEVELS)
+    found = []
+    for level in ('all', 'tasks', 'off'):
+        recording = Recording(weft, os.path.join(folder, level), [need(PYTHON), 'fault.py'], cwd=folder, record=[f'--python={level}'])
+        expect(recording.status, 0, 'the status')
+        trace = recording.trace('python3')
+        dump = subprocess.run([weft, 'events', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+        found.append((bool(trace.promises('task')), 'fault.py:8 in clerk' in dump, 'thread  at fault.py:15 in main' in dump))
+    expect(found, [(True, True, True), (True, False, True), (False, False, False)], 'tasks, and lines of the thread and of its start')
+    wrong = subprocess.run([weft, 'record', '--python=some', '-o', os.path.join(folder, 'u'), '--', 'true'], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    expect((wrong.returncode, wrong.stderr), (2, 'weft record: unknown value: --python=some; use all, tasks or off\n'), 'an unknown value')
+
+
 def same(weft, folder):
     """A program prints the same with and without a recording, in each mode of Python."""
     path = write(folder, SAME)
@@ -535,7 +568,7 @@ def main():
         if name in FAULTS or name in THREAD_FAULTS:
             fault(weft, folder, name)
         else:
-            {'threads': threads, 'wakeable': wakeable, 'jobs': jobs, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
+            {'threads': threads, 'wakeable': wakeable, 'jobs': jobs, 'levels': levels, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
 
 
 main()
