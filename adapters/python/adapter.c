@@ -185,7 +185,7 @@ static int audit(const char *event, void *arguments, void *data)
 	const char *name = real.PyUnicode_AsUTF8AndSize(real.PyTuple_GetItem(arguments, 0), NULL);
 	if (!name)
 		real.PyErr_Clear();
-	else if (strcmp(name, "_asyncio") == 0 || strcmp(name, "concurrent.futures.thread") == 0)
+	else if (strcmp(name, "_asyncio") == 0 || strcmp(name, "trio") == 0 || strcmp(name, "concurrent.futures.thread") == 0)
 		load_library_once();
 	if (name && on_import)
 		on_import(&services, name);

@@ -25,7 +25,7 @@ extern struct python_types {
 
 /* ---- place.c ---- */
 
-enum code_owner { CODE_OF_USER, CODE_OF_LIBRARY, CODE_OF_ASYNCIO };
+enum code_owner { CODE_OF_USER, CODE_OF_LIBRARY, CODE_OF_ASYNCIO, CODE_OF_TRIO };
 
 /* Facts about a Python code object, which is kept alive. */
 struct code {
@@ -64,13 +64,16 @@ bool weft__python_is_of_user(PyObject *code);
 struct wait_place {
 	struct weft_record_site site;
 	enum weft_kind kind;
-	enum wait_input { INPUT_NONE, INPUT_OBJECT, INPUT_SECONDS, INPUT_SET, INPUT_TASK, INPUT_GROUP } input;
+	enum wait_input { INPUT_NONE, INPUT_OBJECT, INPUT_SECONDS, INPUT_SET, INPUT_TASK, INPUT_GROUP, INPUT_NURSERY } input;
+	unsigned level; /* number of coroutines around the one whose variables have the input */
 	struct weft_record_text label;
 };
 
 struct wait {
 	const struct wait_place *place;
-	PyObject *innermost, *outer; /* borrowed references to the two innermost coroutines; `outer` may be NULL */
+	/* Borrowed references to the coroutine whose variables have the input, and to the coroutine around it, which may be NULL.
+	 */
+	PyObject *innermost, *outer;
 };
 
 /* Finds the wait of a suspended coroutine; returns false if the coroutine cannot be read. */
@@ -86,11 +89,12 @@ PyObject *weft__python_find_local(PyObject *of, PyObject *type);
 /* Returns a wanted object that a callback of the future has in its closure, as a borrowed reference; NULL: none. */
 PyObject *weft__python_find_in_callbacks(PyObject *future, bool (*is_wanted)(PyObject *object));
 
-/* ---- object.c: asyncio's locks, semaphores, events, conditions, queues ---- */
+/* ---- object.c: locks, semaphores, events, conditions and queues of asyncio; locks and events of trio ---- */
 
 struct object;
-/* Wraps those classes of asyncio's modules that exist. */
+/* Wraps those classes of the package's modules that exist. */
 void weft__python_install_objects(void);
+void weft__python_install_trio_objects(void);
 /* Returns the promise of the lock or queue that the coroutine waits for, and records the promise if it is new; 0: unknown. */
 weft_id weft__python_object_of_wait(PyObject *coroutine, struct object **object);
 /* Sets tp_setattro (the setter of attributes) of a class and its subclasses; subclasses that are made later inherit it.  A class
@@ -119,9 +123,24 @@ weft_id weft__python_job_of_wait(PyObject *future);
 
 void weft__python_install_threads(void);
 
+/* ---- trio.c ---- */
+
+/* Wraps trio's classes, as soon as they exist.  Call it when a module of trio is imported. */
+void weft__python_install_trio(void);
+
 /* ---- task.c ---- */
 
 bool weft__python_install_tasks(PyObject *asyncio);
+/* Wraps the methods by which event loops other than asyncio's run steps of tasks. */
+void weft__python_install_methods(void);
+/* Records a new task of a loop other than asyncio's. */
+void weft__python_create_foreign_task(PyObject *coroutine, PyObject *python);
+/* Ends the wait of a task of such a loop. */
+void weft__python_end_foreign_wait(PyObject *python, bool is_cancelled);
+/* Returns the promise of a task's object; 0: none. */
+weft_id weft__python_promise_of_task(PyObject *python);
+/* Returns the slot of a type that has the value of slot `number`; NULL: none. */
+void **weft__python_find_slot(PyObject *type, int number);
 /* Returns a method of a type that is implemented in C; NULL: none. */
 struct method *weft__python_find_method(PyObject *type, const char *name);
 /* Returns the method of a C function object, which is in the word after the object's head. */

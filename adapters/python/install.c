@@ -10,10 +10,10 @@ struct python_types weft__python_types;
 
 static bool is_installed;
 
-static bool find_types(PyObject *asyncio)
+static bool find_types(void)
 {
 	struct python_types *t = &weft__python_types;
-	PyObject *types = PyImport_ImportModule("types");
+	PyObject *types = t->coroutine ? NULL : PyImport_ImportModule("types");
 	if (types) {
 		t->coroutine = GET_ATTRIBUTE(types, "CoroutineType");
 		t->generator = GET_ATTRIBUTE(types, "GeneratorType");
@@ -22,26 +22,28 @@ static bool find_types(PyObject *asyncio)
 		t->method = GET_ATTRIBUTE(types, "MethodType");
 		t->cell = GET_ATTRIBUTE(types, "CellType");
 	}
-	t->future = GET_ATTRIBUTE(asyncio, "Future");
-	t->task = GET_ATTRIBUTE(asyncio, "Task");
 	release(types);
-	return t->coroutine && t->generator && t->async_generator && t->function && t->method && t->cell && t->future && t->task;
+	return t->coroutine && t->generator && t->async_generator && t->function && t->method && t->cell &&
+	       weft__python_init_folders() && weft__python_init_coroutines();
 }
 
 static void install_core(void)
 {
+	struct python_types *t = &weft__python_types;
 	PyObject *asyncio = PyImport_ImportModule("_asyncio");
-	is_installed = asyncio && find_types(asyncio) && weft__python_init_folders() && weft__python_init_coroutines() &&
-		       weft__python_install_tasks(asyncio);
+	t->future = asyncio ? GET_ATTRIBUTE(asyncio, "Future") : NULL;
+	t->task = asyncio ? GET_ATTRIBUTE(asyncio, "Task") : NULL;
+	is_installed = t->future && t->task && find_types() && weft__python_install_tasks(asyncio);
 	release(asyncio);
 }
 
 __attribute__((visibility("default"))) weft_python_on_import_fn weft_python_on_import;
 
-/* asyncio's classes are complete when the module of its Unix loop is imported, which is the last module of the package. */
+/* asyncio's classes are complete when the module of its Unix loop is imported, which is the last module of the package; those of
+ * trio, when its module `lowlevel` is imported. */
 void weft_python_on_import(const struct weft_python_services *services, const char *module)
 {
-	static bool is_busy, has_core, has_classes;
+	static bool is_busy, has_core, has_classes, has_trio;
 	if (is_busy || (weft__python_interpreter && PyInterpreterState_Get() != weft__python_interpreter))
 		return;
 	is_busy = true;
@@ -63,6 +65,10 @@ void weft_python_on_import(const struct weft_python_services *services, const ch
 		weft__python_install_jobs();
 		weft__python_install_callbacks();
 		weft__python_install_unawaited();
+	} else if (!has_trio && strcmp(module, "trio.lowlevel") == 0) {
+		has_trio = true;
+		if (find_types())
+			weft__python_install_trio();
 	}
 	PyErr_Clear();
 	PyErr_Restore(type, value, traceback);

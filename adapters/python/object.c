@@ -1,4 +1,4 @@
-/* object.c: records asyncio's locks, semaphores, events, conditions and queues.
+/* object.c: records locks, semaphores, events, conditions and queues of asyncio, and locks and events of trio.
  *
  * These classes are written in Python; a function of this file replaces tp_setattro (the setter of attributes) of each class,
  * and sees changes of the attribute that says whether the object is free.  Reading attributes stays as fast as before.  An
@@ -25,7 +25,8 @@ struct object {
 
 /* Tables of the objects, one by the object's address and one by its weak reference's address. */
 static struct table objects, references;
-static PyObject *mixin;      /* base class of asyncio's objects that are bound to a loop */
+/* Base class of asyncio's objects that are bound to a loop, and classes of trio. */
+static PyObject *mixin, *trio_lock, *trio_event;
 static struct object *given; /* object whose permit goes to the waiter that is woken next */
 
 static bool is_in_trace(const struct object *o)
@@ -118,7 +119,9 @@ static void release_object(struct object *o, weft_id by)
 
 weft_id weft__python_object_of_wait(PyObject *coroutine, struct object **object)
 {
-	PyObject *python = mixin ? weft__python_find_local(coroutine, mixin) : NULL;
+	PyObject *classes[] = {mixin, trio_lock, trio_event}, *python = NULL;
+	for (size_t i = 0; i < sizeof classes / sizeof *classes && !python; i++)
+		python = classes[i] ? weft__python_find_local(coroutine, classes[i]) : NULL;
 	*object = python ? weft__table_find(&objects, table_key(python)) : NULL;
 	return *object ? record_object(*object) : 0;
 }
@@ -132,7 +135,7 @@ void weft__python_give_permit(struct object *object, weft_id to)
 
 /* ---- Attributes ---- */
 
-enum attribute { LOCKED, PERMITS, EVENT_VALUE, WAITERS, UNFINISHED, ATTRIBUTE_COUNT };
+enum attribute { LOCKED, PERMITS, EVENT_VALUE, TRIO_EVENT, WAITERS, UNFINISHED, TRIO_OWNER, ATTRIBUTE_COUNT };
 
 static const struct {
 	const char *module, *class, *name;
@@ -141,6 +144,8 @@ static const struct {
     [LOCKED] = {"asyncio.locks", "Lock", "_locked", WEFT_KIND_LOCK},
     [PERMITS] = {"asyncio.locks", "Semaphore", "_value", WEFT_KIND_POOL},
     [EVENT_VALUE] = {"asyncio.locks", "Event", "_value", WEFT_KIND_CONDITION},
+    [TRIO_EVENT] = {"trio._sync", "Event", "_flag", WEFT_KIND_CONDITION},
+    [TRIO_OWNER] = {"trio._sync", "_LockImpl", "_owner", WEFT_KIND_LOCK},
     [WAITERS] = {"asyncio.locks", "Condition", "_waiters", WEFT_KIND_CONDITION},
     [UNFINISHED] = {"asyncio.queues", "Queue", "_unfinished_tasks", WEFT_KIND_QUEUE},
 };
@@ -159,8 +164,18 @@ static void change_object(struct object *o, enum attribute attribute, long old, 
 		given = o;
 	else if (attribute == PERMITS && value < old)
 		hold_object(o, by);
-	else if (attribute == EVENT_VALUE && value && !old && is_in_trace(o))
+	else if ((attribute == EVENT_VALUE || attribute == TRIO_EVENT) && value && !old && is_in_trace(o))
 		weft_signal_only(by, o->id);
+}
+
+/* The owner of a lock of trio is a task, which gives the lock to the next owner. */
+static void change_owner(struct object *o, PyObject *owner)
+{
+	const weft_id to = owner == &_Py_NoneStruct ? 0 : weft__python_promise_of_task(owner);
+	if (o->holder_count)
+		release_object(o, o->holders[0]);
+	if (to)
+		hold_object(o, to);
 }
 
 /* Handles a new value of an object's attribute; the first value makes the object known. */
@@ -172,6 +187,8 @@ static void set_attribute(enum attribute attribute, PyObject *python, PyObject *
 	PyObject *old = o && attribute < WAITERS ? PyObject_GenericGetAttr(python, names[attribute]) : NULL;
 	if (!o && (o = add_object(python, attributes[attribute].kind)) && attribute == PERMITS)
 		snprintf(o->label + strlen(o->label), sizeof o->label - strlen(o->label), " of %ld", PyLong_AsLong(value));
+	else if (o && attribute == TRIO_OWNER)
+		change_owner(o, value);
 	else if (o && old)
 		change_object(o, attribute, PyLong_AsLong(old), PyLong_AsLong(value));
 	PyErr_Clear();
@@ -189,9 +206,12 @@ static void set_attribute(enum attribute attribute, PyObject *python, PyObject *
 DEFINE_SETTER(LOCKED)
 DEFINE_SETTER(PERMITS)
 DEFINE_SETTER(EVENT_VALUE)
+DEFINE_SETTER(TRIO_EVENT)
 DEFINE_SETTER(WAITERS)
 DEFINE_SETTER(UNFINISHED)
-static const set_attribute_fn setters[ATTRIBUTE_COUNT] = {set_LOCKED, set_PERMITS, set_EVENT_VALUE, set_WAITERS, set_UNFINISHED};
+DEFINE_SETTER(TRIO_OWNER)
+static const set_attribute_fn setters[ATTRIBUTE_COUNT] = {
+    set_LOCKED, set_PERMITS, set_EVENT_VALUE, set_TRIO_EVENT, set_WAITERS, set_UNFINISHED, set_TRIO_OWNER};
 
 void weft__python_wrap_setter(PyObject *class, set_attribute_fn setter)
 {
@@ -215,21 +235,33 @@ void weft__python_wrap_setter(PyObject *class, set_attribute_fn setter)
 	PyErr_Clear();
 }
 
+/* Returns the class, which stays alive; NULL if it does not exist. */
+static PyObject *wrap_attribute(enum attribute i)
+{
+	PyObject *module = PyImport_ImportModule(attributes[i].module), *name = PyUnicode_InternFromString(attributes[i].class),
+		 *class = module && name ? PyObject_GetAttr(module, name) : NULL;
+	names[i] = PyUnicode_InternFromString(attributes[i].name);
+	if (class && names[i])
+		weft__python_wrap_setter(class, setters[i]);
+	release(name);
+	release(module);
+	PyErr_Clear();
+	return class;
+}
+
 void weft__python_install_objects(void)
 {
+	static const enum attribute all[] = {LOCKED, PERMITS, EVENT_VALUE, WAITERS, UNFINISHED};
 	PyObject *mixins = PyImport_ImportModule("asyncio.mixins");
 	mixin = mixins ? GET_ATTRIBUTE(mixins, "_LoopBoundMixin") : NULL;
 	release(mixins);
-	for (int i = 0; mixin && i < ATTRIBUTE_COUNT; i++) {
-		PyObject *module = PyImport_ImportModule(attributes[i].module),
-			 *name = PyUnicode_InternFromString(attributes[i].class),
-			 *class = module && name ? PyObject_GetAttr(module, name) : NULL;
-		names[i] = PyUnicode_InternFromString(attributes[i].name);
-		if (class && names[i])
-			weft__python_wrap_setter(class, setters[i]);
-		release(class);
-		release(name);
-		release(module);
-	}
+	for (size_t i = 0; mixin && i < sizeof all / sizeof *all; i++)
+		release(wrap_attribute(all[i]));
 	PyErr_Clear();
+}
+
+void weft__python_install_trio_objects(void)
+{
+	trio_lock = wrap_attribute(TRIO_OWNER);
+	trio_event = wrap_attribute(TRIO_EVENT);
 }

@@ -98,6 +98,8 @@ static enum code_owner find_owner(const char *file)
 {
 	if (begins_with(file, asyncio_folder))
 		return CODE_OF_ASYNCIO;
+	if (strstr(file, "-packages/trio/"))
+		return CODE_OF_TRIO;
 	return begins_with(file, library_folder) || strstr(file, "-packages/") || file[0] == '<' ? CODE_OF_LIBRARY : CODE_OF_USER;
 }
 
@@ -113,7 +115,8 @@ static const struct code *find_code(PyObject *object)
 	if (!(code = calloc(1, sizeof *code)))
 		return NULL;
 	code->owner = find_owner(file);
-	code->runs_loop = code->owner == CODE_OF_ASYNCIO && (strstr(name, ".run_forever") || strcmp(name, "Runner.run") == 0);
+	code->runs_loop = (code->owner == CODE_OF_ASYNCIO && (strstr(name, ".run_forever") || strcmp(name, "Runner.run") == 0)) ||
+			  (code->owner == CODE_OF_TRIO && strcmp(name, "unrolled_run") == 0);
 	code->file = strdup(begins_with(file, working_folder) ? file + strlen(working_folder) : file);
 	code->name = strdup(name);
 	if (!code->file || !code->name || !weft__table_set(&codes, table_key(object), code)) {
@@ -340,7 +343,7 @@ PyObject *weft__python_get_self(PyObject *frame)
 
 struct search {
 	PyObject *types[3], *found;
-	bool with_subtypes;
+	bool is_for_variable; /* whether subtypes and contents of cells count */
 };
 
 static int visit_local(PyObject *object, void *data)
@@ -348,8 +351,11 @@ static int visit_local(PyObject *object, void *data)
 	struct search *search = data;
 	for (size_t i = 0; object && !search->found && i < sizeof search->types / sizeof *search->types; i++)
 		if (search->types[i] && (object->type == search->types[i] ||
-					    (search->with_subtypes && PyType_IsSubtype(object->type, search->types[i]))))
+					    (search->is_for_variable && PyType_IsSubtype(object->type, search->types[i]))))
 			search->found = object;
+	/* A variable that an inner function uses is in a cell. */
+	if (object && !search->found && search->is_for_variable && object->type == weft__python_types.cell)
+		((traverse_fn)PyType_GetSlot(object->type, SLOT_TRAVERSE))(object, visit_local, search);
 	return 0;
 }
 
@@ -363,7 +369,7 @@ static PyObject *find_referred(PyObject *of, struct search *search)
 
 PyObject *weft__python_find_local(PyObject *of, PyObject *type)
 {
-	struct search search = {.types = {type}, .with_subtypes = true};
+	struct search search = {.types = {type}, .is_for_variable = true};
 	return find_referred(of, &search);
 }
 
@@ -437,49 +443,85 @@ static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS
 }
 
 static const struct recipe {
-	const char *function; /* of asyncio */
+	const char *function;
 	enum weft_kind kind;
 	enum wait_input input;
 	const char *label; /* name for the wait; NULL if the name is what the user's code calls */
-} recipes[] = {
-    {"Lock.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"Semaphore.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"Event.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"Condition.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"Queue.get", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"Queue.put", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
-    {"sleep", WEFT_KIND_TIMER, INPUT_SECONDS, NULL},
-    {"_wait", WEFT_KIND_JOIN, INPUT_SET, "asyncio.wait"},
-    {"wait_for", WEFT_KIND_WAIT, INPUT_TASK, NULL},
-    {"TaskGroup.__aexit__", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
-    {"TaskGroup._aexit", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
-    {"to_thread", WEFT_KIND_WAIT, INPUT_NONE, NULL},
-    {"StreamReader._wait_for_data", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
-    {"FlowControlMixin._drain_helper", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
-    {"BaseSelectorEventLoop.sock_recv", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
-    {"BaseSelectorEventLoop.sock_sendall", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
-    {"BaseSelectorEventLoop.sock_accept", WEFT_KIND_ACCEPT, INPUT_NONE, NULL},
-    {"BaseSelectorEventLoop.sock_connect", WEFT_KIND_CONNECT, INPUT_NONE, NULL},
-    {"Server.serve_forever", WEFT_KIND_LISTEN, INPUT_NONE, NULL},
-    {"BaseSubprocessTransport._wait", WEFT_KIND_PROCESS, INPUT_NONE, NULL},
+} recipes[] =
+    {
+	{"Lock.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"Semaphore.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"Event.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"Condition.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"Queue.get", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"Queue.put", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+	{"sleep", WEFT_KIND_TIMER, INPUT_SECONDS, NULL},
+	{"_wait", WEFT_KIND_JOIN, INPUT_SET, "asyncio.wait"},
+	{"wait_for", WEFT_KIND_WAIT, INPUT_TASK, NULL},
+	{"TaskGroup.__aexit__", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
+	{"TaskGroup._aexit", WEFT_KIND_JOIN, INPUT_GROUP, "TaskGroup"},
+	{"to_thread", WEFT_KIND_WAIT, INPUT_NONE, NULL},
+	{"StreamReader._wait_for_data", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
+	{"FlowControlMixin._drain_helper", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
+	{"BaseSelectorEventLoop.sock_recv", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
+	{"BaseSelectorEventLoop.sock_sendall", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
+	{"BaseSelectorEventLoop.sock_accept", WEFT_KIND_ACCEPT, INPUT_NONE, NULL},
+	{"BaseSelectorEventLoop.sock_connect", WEFT_KIND_CONNECT, INPUT_NONE, NULL},
+	{"Server.serve_forever", WEFT_KIND_LISTEN, INPUT_NONE, NULL},
+	{"BaseSubprocessTransport._wait", WEFT_KIND_PROCESS, INPUT_NONE, NULL},
+},
+  trio_recipes[] = {
+      {"_LockImpl.acquire", WEFT_KIND_WAIT, INPUT_OBJECT, "Lock.acquire"},
+      {"Event.wait", WEFT_KIND_WAIT, INPUT_OBJECT, NULL},
+      {"sleep", WEFT_KIND_TIMER, INPUT_SECONDS, NULL},
+      {"Nursery._nested_child_finished", WEFT_KIND_JOIN, INPUT_NURSERY, "nursery"},
+      {"MemoryReceiveChannel.receive", WEFT_KIND_WAIT, INPUT_NONE, "MemoryReceiveChannel.receive"},
+      {"MemorySendChannel.send", WEFT_KIND_WAIT, INPUT_NONE, "MemorySendChannel.send"},
+      {"SocketStream.receive_some", WEFT_KIND_STREAM_READ, INPUT_NONE, NULL},
+      {"SocketStream.send_all", WEFT_KIND_STREAM_WRITE, INPUT_NONE, NULL},
+      {"SocketListener.accept", WEFT_KIND_ACCEPT, INPUT_NONE, NULL},
+      {"open_tcp_stream", WEFT_KIND_CONNECT, INPUT_NONE, NULL},
+      {"Process.wait", WEFT_KIND_PROCESS, INPUT_NONE, NULL},
 };
 
-static const struct recipe *find_recipe(const struct code *code)
+static const struct recipe *find_recipe_in(const struct recipe *all, size_t count, const char *function)
 {
-	for (size_t i = 0; code->owner == CODE_OF_ASYNCIO && i < sizeof recipes / sizeof *recipes; i++)
-		if (strcmp(code->name, recipes[i].function) == 0)
-			return &recipes[i];
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(function, all[i].function) == 0)
+			return &all[i];
 	return NULL;
 }
 
+static const struct recipe *find_recipe_of_code(const struct code *code)
+{
+	return code->owner == CODE_OF_ASYNCIO ? find_recipe_in(recipes, sizeof recipes / sizeof *recipes, code->name)
+	       : code->owner == CODE_OF_TRIO
+		   ? find_recipe_in(trio_recipes, sizeof trio_recipes / sizeof *trio_recipes, code->name)
+		   : NULL;
+}
+
+/* Returns the recipe of the wait, and in *level the coroutine to which it applies: one of the two innermost coroutines of
+ * asyncio, or the outermost function of trio that the user's code calls. */
+static const struct recipe *find_recipe(const struct level *levels, unsigned count, unsigned user, unsigned *level)
+{
+	const struct recipe *recipe = NULL;
+	for (unsigned i = user; i < count && !recipe; i++)
+		if (levels[i].code->owner == CODE_OF_TRIO && (recipe = find_recipe_of_code(levels[i].code)))
+			*level = i;
+	for (unsigned i = count; i > 0 && i + 2 > count && !recipe; i--)
+		if (levels[i - 1].code->owner == CODE_OF_ASYNCIO)
+			recipe = find_recipe_of_code(levels[i - 1].code);
+	return recipe;
+}
+
 /* Returns the index of the innermost coroutine that the user wrote; if there is none, of the innermost coroutine outside of
- * asyncio. */
+ * asyncio and trio; if there is none, of the innermost of asyncio, or the outermost of trio. */
 static unsigned find_user_level(const struct level *levels, unsigned count)
 {
 	unsigned best = 0;
-	enum code_owner owner = CODE_OF_ASYNCIO;
+	enum code_owner owner = CODE_OF_TRIO;
 	for (unsigned i = 0; i < count; i++)
-		if (levels[i].code->owner <= owner) {
+		if (levels[i].code->owner <= owner && levels[i].code->owner != CODE_OF_TRIO) {
 			owner = levels[i].code->owner;
 			best = i;
 		}
@@ -490,17 +532,18 @@ static void describe_wait(struct wait_place *place, const struct level *levels, 
 {
 	const unsigned user = find_user_level(levels, count), last = count - 1;
 	unsigned called = user + 1;
-	if (called < last && strcmp(levels[called].code->name, "_ContextManagerMixin.__aenter__") == 0)
+	if (called < last && strstr(levels[called].code->name, "ContextManagerMixin.__aenter__"))
 		called++; /* async with */
 	place->site.file = levels[user].code->file;
 	place->site.function = levels[user].code->name;
 	place->site.line = (uint32_t)levels[user].line;
-	place->kind = WEFT_KIND_PROMISE;
-	const struct recipe *recipe = find_recipe(levels[last].code);
-	if (!recipe && last > 0)
-		recipe = find_recipe(levels[last - 1].code);
+	place->kind = levels[last].code->owner == CODE_OF_TRIO ? WEFT_KIND_WAIT : WEFT_KIND_PROMISE;
+	place->level = last;
+	const struct recipe *recipe = find_recipe(levels, count, user, &place->level);
 	char label[256] = "await";
-	if (called < last)
+	if (called < last && levels[last].code->owner == CODE_OF_TRIO)
+		snprintf(label, sizeof label, "%s", levels[called].code->name);
+	else if (called < last)
 		snprintf(label, sizeof label, "%.120s (%.120s)", levels[called].code->name, levels[last].code->name);
 	else if (called == last || levels[last].code->owner == CODE_OF_ASYNCIO)
 		snprintf(label, sizeof label, "%s", levels[last].code->name);
@@ -533,6 +576,7 @@ bool weft__python_find_wait(PyObject *coroutine, struct wait *wait)
 			return false;
 		}
 	}
-	*wait = (struct wait){place, levels[count - 1].coroutine, count > 1 ? levels[count - 2].coroutine : NULL};
+	*wait =
+	    (struct wait){place, levels[place->level].coroutine, place->level > 0 ? levels[place->level - 1].coroutine : NULL};
 	return true;
 }

@@ -1,4 +1,4 @@
-/* task.c: records steps of asyncio tasks, what tasks wait for, and how tasks end.
+/* task.c: records steps of tasks, what tasks wait for, and how tasks end.
  *
  * asyncio runs each step of a task by the type slot am_send of the task's coroutine; an `await` inside of a coroutine does not
  * use this slot. A function of this file replaces am_send.  After the step the coroutine is suspended, and shows its line and
@@ -14,13 +14,14 @@
 struct task {
 	PyObject *coroutine, *python; /* borrowed references; `coroutine` is NULL after the coroutine has ended */
 	PyObject *future;             /* future that the task waits for, as a borrowed reference; NULL: none */
-	weft_id id, wait, shown_input;
+	weft_id id, wait, shown_input, parent;
 	struct object *object;                 /* lock or queue that the task waits for */
 	const struct weft_record_site *thread; /* address of a variable of the thread that runs the task */
 	struct weft_record_site *site;
 	unsigned epoch;
 	bool is_wait_over, is_used;
 	bool is_kept_by_loop;         /* whether the loop runs until this task ends */
+	bool is_foreign;              /* whether another loop than asyncio's runs the task */
 	struct weft_hook_calls steps; /* that no event caused */
 	uint64_t since;
 	struct task *next_free;
@@ -250,11 +251,15 @@ static void label_timed_wait(weft_id wait, const struct wait_place *place, const
 
 static PyObject *find_group(const struct wait *w)
 {
-	PyObject *coroutines[] = {w->innermost, w->outer}, *module = PyImport_ImportModule("asyncio.taskgroups"), *found = NULL;
-	PyObject *type = module ? GET_ATTRIBUTE(module, "TaskGroup") : NULL;
+	const bool is_nursery = w->place->input == INPUT_NURSERY;
+	PyObject *coroutines[] = {w->innermost, w->outer}, *found = NULL,
+		 *module = PyImport_ImportModule(is_nursery ? "trio._core._run" : "asyncio.taskgroups"),
+		 *type = !module      ? NULL
+			 : is_nursery ? GET_ATTRIBUTE(module, "Nursery")
+				      : GET_ATTRIBUTE(module, "TaskGroup");
 	for (size_t i = 0; type && !found && i < 2; i++) {
 		PyObject *group = coroutines[i] ? weft__python_find_local(coroutines[i], type) : NULL;
-		found = group ? GET_ATTRIBUTE(group, "_tasks") : NULL;
+		found = !group ? NULL : is_nursery ? GET_ATTRIBUTE(group, "_children") : GET_ATTRIBUTE(group, "_tasks");
 	}
 	release(type);
 	release(module);
@@ -262,7 +267,7 @@ static PyObject *find_group(const struct wait *w)
 	return found;
 }
 
-/* Records what the task waits for. */
+/* Records what the task waits for.  `future` is NULL for another loop than asyncio's. */
 static void record_input(struct task *t, const struct wait *w, PyObject *future)
 {
 	weft_id input = find_input(future);
@@ -278,9 +283,10 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 		if ((group = weft__python_find_local(w->innermost, &PySet_Type)))
 			Py_IncRef(group);
 		break;
-	case INPUT_GROUP: group = find_group(w); break;
+	case INPUT_GROUP:
+	case INPUT_NURSERY: group = find_group(w); break;
 	case INPUT_NONE:
-		if (w->place->kind == WEFT_KIND_PROMISE && !input && future->type != weft__python_types.future)
+		if (w->place->kind == WEFT_KIND_PROMISE && !input && future && future->type != weft__python_types.future)
 			group = GET_ATTRIBUTE(future, "_children"); /* gather() */
 		break;
 	case INPUT_SECONDS: break;
@@ -309,13 +315,15 @@ static void record_input(struct task *t, const struct wait *w, PyObject *future)
 static void suspend_task(struct task *t, PyObject *future)
 {
 	struct wait wait;
-	if (!future || future == &_Py_NoneStruct || !weft__python_find_wait(t->coroutine, &wait))
+	/* A task of trio yields a class to run again in the loop's next iteration, and an object of trio to wait. */
+	const bool is_class = future && future->type == future->type->type;
+	if (!future || future == &_Py_NoneStruct || is_class || !weft__python_find_wait(t->coroutine, &wait))
 		return; /* the task yielded without a future, so it runs again in the loop's next iteration */
-	t->future = future;
+	t->future = future = t->is_foreign ? NULL : future;
 	t->is_wait_over = false;
 	t->object = NULL;
 	record_input(t, &wait, future);
-	if (!weft__table_find(&tasks, table_key(future)))
+	if (future && !weft__table_find(&tasks, table_key(future)))
 		weft__table_set(&waiters, table_key(future), t);
 	weft_await(t->id, t->wait);
 	t->shown_input = t->wait;
@@ -403,26 +411,27 @@ static bool fail_task(struct task *t)
 	static PyObject *cancelled;
 	PyObject *type, *value, *traceback;
 	PyErr_Fetch(&type, &value, &traceback);
-	if (!cancelled) {
+	char name[128] = "?";
+	if (!cancelled && !t->is_foreign) {
 		PyObject *exceptions = PyImport_ImportModule("asyncio.exceptions");
 		cancelled = exceptions ? GET_ATTRIBUTE(exceptions, "CancelledError") : NULL;
 		release(exceptions);
 	}
 	const bool is_return = type && PyErr_GivenExceptionMatches(type, PyExc_StopIteration),
-		   is_cancelled = type && cancelled && PyErr_GivenExceptionMatches(type, cancelled);
+		   is_cancelled = type && !t->is_foreign && cancelled && PyErr_GivenExceptionMatches(type, cancelled);
+	if (type && !is_return)
+		weft__python_copy_name(type, name, sizeof name);
 	if (is_return)
 		weft_resolve(t->id, t->id);
-	else if (is_cancelled)
+	else if (is_cancelled || (t->is_foreign && strcmp(name, "Cancelled") == 0))
 		WEFT_FAIL(t->id, t->id, "cancelled");
-	else {
-		char name[128] = "?";
-		if (type)
-			weft__python_copy_name(type, name, sizeof name);
+	else
 		weft_fail(t->id, t->id, name);
-	}
+	if (t->is_foreign && !is_return) /* a nursery passes the error on to the task that has opened the nursery */
+		weft_read_later(t->parent, t->id);
 	PyErr_Clear();
 	PyErr_Restore(type, value, traceback);
-	return !is_return && !is_cancelled;
+	return !is_return && !is_cancelled && !t->is_foreign;
 }
 
 /* A task that failed stays known until its Task object is freed, because code may still ask for the error. */
@@ -479,6 +488,19 @@ static int send_generator(PyObject *coroutine, PyObject *value, PyObject **resul
 	return run_step(real_generator_send, coroutine, value, result);
 }
 
+/* Wrapper of send(), by which trio runs its tasks. */
+static one_fn real_send_method;
+
+static PyObject *send_into_coroutine(PyObject *coroutine, PyObject *value)
+{
+	struct step step;
+	if (!begin_step(&step, coroutine))
+		return real_send_method(coroutine, value);
+	PyObject *r = real_send_method(coroutine, value);
+	end_step(&step, coroutine, r ? STEP_WAITS : STEP_FAILS, r);
+	return r;
+}
+
 /* Wrapper of throw(): asyncio continues a cancelled task with an exception. */
 static fast_fn real_throw;
 
@@ -490,6 +512,40 @@ static PyObject *throw_into_coroutine(PyObject *coroutine, PyObject *const *argu
 	PyObject *r = real_throw(coroutine, arguments, count, unused);
 	end_step(&step, coroutine, r ? STEP_WAITS : STEP_FAILS, r);
 	return r;
+}
+
+/* ---- Tasks of other loops ---- */
+
+void weft__python_create_foreign_task(PyObject *coroutine, PyObject *python)
+{
+	struct task *t = create_task(coroutine, python, NULL);
+	if (!t)
+		return;
+	t->is_foreign = true;
+	t->parent = weft__python_acting();
+	if ((t->is_kept_by_loop = !here.running))
+		weft_await(here.root, t->id);
+}
+
+/* If no task runs, the loop ends the wait because its time is up. */
+void weft__python_end_foreign_wait(PyObject *python, bool is_cancelled)
+{
+	struct task *t = find_pending_task(python);
+	if (!t || !t->wait || t->is_wait_over)
+		return;
+	t->is_wait_over = true;
+	if (is_cancelled && !here.running)
+		time_out(t->wait);
+	else if (is_cancelled)
+		WEFT_FAIL(weft__python_acting(), t->wait, "cancelled");
+	else
+		weft_resolve(weft__python_acting(), t->wait);
+}
+
+weft_id weft__python_promise_of_task(PyObject *python)
+{
+	const struct task *t = find_pending_task(python);
+	return t ? t->id : 0;
 }
 
 /* ---- Tasks and futures of Python ---- */
@@ -642,6 +698,26 @@ static bool is_selector_of_loop(PyObject *epoll)
 	return is_own;
 }
 
+/* Notes that the tasks for which this thread's loop runs never end. */
+static void note_hang(void)
+{
+	for (unsigned i = 0; i < chunk_count * CHUNK_TASKS; i++) {
+		struct task *t = &chunks[i / CHUNK_TASKS][i % CHUNK_TASKS];
+		if (t->is_used && t->coroutine && t->thread == &here.mark && t->is_kept_by_loop && t->epoch == here.epoch)
+			weft_should_resolve(t->id);
+	}
+}
+
+/* trio sleeps for a day if no task has a deadline, and always watches the descriptor by which other threads wake it. */
+static void note_trio_sleep(PyObject *limit, PyObject *descriptors)
+{
+	enum { SECONDS_OF_DAY = 24 * 60 * 60 };
+	if (!here.loop && !here.running && (limit->type == &PyFloat_Type || limit->type == &PyLong_Type) &&
+	    descriptors->type == &PyLong_Type && PyFloat_AsDouble(limit) >= SECONDS_OF_DAY && PyLong_AsLong(descriptors) == 1 &&
+	    here.epoch == weft__python_services->get_epoch() && !has_other_thread() && !has_signal_handler())
+		note_hang();
+}
+
 /* The loop sleeps.  If the sleep has no timeout, nothing else acts, and the loop watches only the descriptor that wakes the loop
  * itself, the task that the loop runs for hangs for certain. */
 static void note_sleep(PyObject *epoll, PyObject *limit, PyObject *descriptors)
@@ -650,19 +726,19 @@ static void note_sleep(PyObject *epoll, PyObject *limit, PyObject *descriptors)
 	    PyLong_AsLong(descriptors) != 1 || here.epoch != weft__python_services->get_epoch() || has_other_thread() ||
 	    has_signal_handler() || !is_selector_of_loop(epoll))
 		return;
-	for (unsigned i = 0; i < chunk_count * CHUNK_TASKS; i++) {
-		struct task *t = &chunks[i / CHUNK_TASKS][i % CHUNK_TASKS];
-		if (t->is_used && t->coroutine && t->thread == &here.mark && t->is_kept_by_loop && t->epoch == here.epoch)
-			weft_should_resolve(t->id);
-	}
+	note_hang();
 }
 
+static bool has_trio;
 static fast_fn real_poll;
 
 static PyObject *poll_epoll(PyObject *self, PyObject *const *arguments, intptr_t count, PyObject *names)
 {
-	if (count == 2 && !names && is_recording())
+	if (count == 2 && !names && is_recording()) {
 		note_sleep(self, arguments[0], arguments[1]);
+		if (has_trio)
+			note_trio_sleep(arguments[0], arguments[1]);
+	}
 	return real_poll(self, arguments, count, names);
 }
 
@@ -718,7 +794,7 @@ static send_fn *find_send(PyObject *type)
 	return send && methods && methods[SEND_WORD] == send ? &methods[SEND_WORD] : NULL;
 }
 
-static void **find_slot(PyObject *type, int number)
+void **weft__python_find_slot(PyObject *type, int number)
 {
 	void *value = PyType_GetSlot(type, number), **word = (void **)type;
 	for (int i = FIRST_WORD; value && i < END_WORD; i++)
@@ -749,7 +825,7 @@ static void install_poll(void)
 {
 	PyObject *module = PyImport_ImportModule("select"), *epoll = module ? GET_ATTRIBUTE(module, "epoll") : NULL;
 	struct method *poll = epoll ? weft__python_find_method(epoll, "poll") : NULL;
-	if (poll && poll->flags == (CALL_FAST | CALL_KEYWORDS)) {
+	if (poll && !real_poll && poll->flags == (CALL_FAST | CALL_KEYWORDS)) {
 		real_poll = (fast_fn)(void *)poll->function;
 		poll->function = (one_fn)(void *)poll_epoll;
 	}
@@ -758,11 +834,32 @@ static void install_poll(void)
 	PyErr_Clear();
 }
 
+static void wrap_throw(void)
+{
+	struct method *thrower = weft__python_find_method(weft__python_types.coroutine, "throw");
+	if (real_throw || !thrower || thrower->flags != CALL_FAST)
+		return;
+	real_throw = (fast_fn)(void *)thrower->function;
+	thrower->function = (one_fn)(void *)throw_into_coroutine;
+}
+
+void weft__python_install_methods(void)
+{
+	struct method *sender = weft__python_find_method(weft__python_types.coroutine, "send");
+	wrap_throw();
+	if (!sender || sender->flags != CALL_ONE)
+		return;
+	real_send_method = sender->function;
+	sender->function = send_into_coroutine;
+	has_trio = true;
+	install_poll();
+}
+
 bool weft__python_install_tasks(PyObject *asyncio)
 {
 	const struct python_types *t = &weft__python_types;
 	send_fn *coroutine = find_send(t->coroutine), *generator = find_send(t->generator);
-	void **init = find_slot(t->task, SLOT_INIT), **finalize = find_slot(t->task, SLOT_FINALIZE);
+	void **init = weft__python_find_slot(t->task, SLOT_INIT), **finalize = weft__python_find_slot(t->task, SLOT_FINALIZE);
 	if (!coroutine || !generator || !init || !finalize)
 		return false;
 	real_coroutine_send = *coroutine;
@@ -775,11 +872,7 @@ bool weft__python_install_tasks(PyObject *asyncio)
 	*finalize = (void *)finalize_task;
 	change_wrapper(GET_ATTRIBUTE(t->task, "__init__"), (void *)real_init, (void *)init_task);
 	change_wrapper(GET_ATTRIBUTE(t->task, "__del__"), (void *)real_finalize, (void *)finalize_task);
-	struct method *thrower = weft__python_find_method(t->coroutine, "throw");
-	if (thrower && thrower->flags == CALL_FAST) {
-		real_throw = (fast_fn)(void *)thrower->function;
-		thrower->function = (one_fn)(void *)throw_into_coroutine;
-	}
+	wrap_throw();
 	WRAP_METHOD(weft__python_find_method(t->future, "set_result"), result);
 	WRAP_METHOD(weft__python_find_method(t->future, "set_exception"), exception);
 	WRAP_METHOD(weft__python_find_method(t->future, "cancel"), cancel);

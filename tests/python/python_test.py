@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults of programs with asyncio or threads: the first finding names the task, the lock and the line.
 
-	python_test.py NAME WEFT	the names are those of FAULTS and THREAD_FAULTS, and `threads`, `wakeable`, `jobs`, `levels`, `uvloop`, `same`, `fork`
+	python_test.py NAME WEFT	the names are those of FAULTS and THREAD_FAULTS, and `threads`, `wakeable`, `jobs`, `levels`, `trio`, `uvloop`, `same`, `fork`
 
 SPDX-License-Identifier: ISC"""
 
@@ -352,6 +352,78 @@ async def main():
 asyncio.run(main())
 """
 
+# Programs with trio: two that hang, and one that does its work.
+TRIO_FAULTS = {
+    'deadlock': ("""
+async def move(first, second):
+    async with first:
+        await trio.sleep(0.01)
+        async with second:
+            pass
+
+async def main():
+    give_up()
+    a, b = trio.Lock(), trio.Lock()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(move, a, b)
+        nursery.start_soon(move, b, a)
+""", r'deadlock: task \d+ "move" holds lock \d+ "Lock" and waits for lock \d+ "Lock"', 'fault.py:10 in move'),
+    'hang': ("""
+async def query():
+    await trio.sleep(0.5)
+
+async def fetch(ready):
+    await ready.wait()
+
+async def main():
+    give_up()
+    for _ in range(12):
+        with trio.move_on_after(0.01):
+            await query()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(fetch, trio.Event())
+""", r'hang: task \d+ "main" is pending: nothing tried to resolve condition \d+ "Event"', 'fault.py:11 in fetch'),
+}
+
+TRIO_HEALTHY = """
+import trio
+
+async def feed(channel):
+    async with channel:
+        for i in range(3):
+            await channel.send(i)
+
+async def fail():
+    raise KeyError(1)
+
+async def use(lock, event, n):
+    async with lock:
+        await trio.sleep(0.001)
+    if n == 3:
+        event.set()
+    await event.wait()
+
+async def main():
+    send, receive = trio.open_memory_channel(1)
+    lock, event = trio.Lock(), trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(feed, send)
+        for n in range(4):
+            nursery.start_soon(use, lock, event, n)
+        async for item in receive:
+            print(item)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            nursery.start_soon(trio.sleep, 60)
+            await trio.sleep(60)
+    except Exception as error:
+        print("caught", type(error).__name__)
+    print(await trio.to_thread.run_sync(lambda: 7))
+
+trio.run(main)
+"""
+
 SAME = """
 import asyncio, contextvars, sys
 variable = contextvars.ContextVar("variable", default=0)
@@ -371,6 +443,7 @@ async def work(lock, queue, n):
     return n
 
 async def main():
+    asyncio.get_running_loop().slow_callback_duration = 60
     lock, queue = asyncio.Lock(), asyncio.Queue()
     print(await asyncio.gather(*(work(lock, queue, n) for n in range(4)), return_exceptions=True))
     while not queue.empty():
@@ -534,6 +607,27 @@ def levels(weft, folder):
     expect((wrong.returncode, wrong.stderr), (2, 'weft record: unknown value: --python=some; use all, tasks or off\n'), 'an unknown value')
 
 
+def trio(weft, folder):
+    """A deadlock and a hang of trio have the names and lines of tasks and locks, and a program that does its work prints the same."""
+    if subprocess.run([need(PYTHON), '-c', 'import trio'], stderr=subprocess.DEVNULL, check=False).returncode:
+        print('SKIPPED: Python has no trio')
+        sys.exit(77)
+    for name, (program, title, place) in TRIO_FAULTS.items():
+        write(folder, (HEAD.replace('1.5', '0.5') if name == 'deadlock' else HEAD) + 'import trio' + program + 'trio.run(main)\n')
+        text = explain(weft, Recording(weft, os.path.join(folder, name), [PYTHON, 'fault.py'], cwd=folder).trace('python3'))
+        if not re.match(title, text) or place not in text.split('\n\n')[0]:
+            fail(f'the first finding is not {title} with {place}: {text}')
+    if not re.search(r'^retries: 12 of 12 promises "sleep \* ms" ended by their timeout: no answer came in time \(fault.py:8 in query\)', text, re.M):
+        fail(f'scopes that end by their time are not reported: {text}')
+    path = write(folder, TRIO_HEALTHY)
+    plain = subprocess.run([PYTHON, path], env=ENV, capture_output=True, timeout=PATIENCE, check=False)
+    recording = Recording(weft, os.path.join(folder, 'healthy'), [PYTHON, path])
+    expect((recording.status, recording.out), (0, plain.stdout), 'the program')
+    text = explain(weft, recording.trace('python3'))
+    if re.search(r'^(hang|deadlock|failure|underway|unreturned)\b', text, re.M):
+        fail(f'a program without a fault has a finding: {text}')
+
+
 def same(weft, folder):
     """A program prints the same with and without a recording, in each mode of Python."""
     path = write(folder, SAME)
@@ -568,7 +662,7 @@ def main():
         if name in FAULTS or name in THREAD_FAULTS:
             fault(weft, folder, name)
         else:
-            {'threads': threads, 'wakeable': wakeable, 'jobs': jobs, 'levels': levels, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
+            {'threads': threads, 'wakeable': wakeable, 'jobs': jobs, 'levels': levels, 'trio': trio, 'uvloop': uvloop, 'same': same, 'fork': fork}[name](weft, folder)
 
 
 main()
