@@ -107,8 +107,7 @@ void weft__hook_condition_signal_slow(
 	const uint32_t waiters = __atomic_load_n(&condition->waiters, __ATOMIC_RELAXED);
 	const weft_id id = __atomic_load_n(&condition->id, __ATOMIC_ACQUIRE);
 	if (!id) {
-		__atomic_store_n(&condition->signalled_at, weft_now(), __ATOMIC_RELAXED);
-		__atomic_store_n(&condition->signalled_by, me, __ATOMIC_RELEASE);
+		weft__hook_condition_note_early_signal(condition);
 		return;
 	}
 	if (waiters == 0)

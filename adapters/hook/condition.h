@@ -49,6 +49,15 @@ static inline bool weft__hook_condition_matches(const struct weft__hook_conditio
 weft_id weft_hook_condition_begin_wait(const void *address, const char *what, const void *caller);
 void weft_hook_condition_end_wait(const void *address, weft_id id);
 
+/* Notes a signal of the running promise to a condition for which no thread has waited. */
+static inline void weft__hook_condition_note_early_signal(struct weft__hook_condition *condition)
+{
+	if (weft__hook_thread.epoch != weft__hook_epoch || !weft__hook_thread.running)
+		return;
+	__atomic_store_n(&condition->signalled_at, weft_now(), __ATOMIC_RELAXED);
+	__atomic_store_n(&condition->signalled_by, weft__hook_thread.running, __ATOMIC_RELEASE);
+}
+
 void weft__hook_condition_signal_slow(
     struct weft__hook_condition *condition, const void *address, bool to_all, const void *caller);
 
@@ -56,9 +65,15 @@ void weft__hook_condition_signal_slow(
 static inline void weft_hook_condition_signal(const void *address, bool to_all, const void *caller)
 {
 	struct weft__hook_condition *condition = weft__hook_condition_of(address);
-	if (weft__hook_condition_matches(condition, address) && __atomic_load_n(&condition->has_lost_signal, __ATOMIC_RELAXED) &&
-	    __atomic_load_n(&condition->waiters, __ATOMIC_RELAXED) == 0)
-		return;
+	if (weft__hook_condition_matches(condition, address)) {
+		if (!__atomic_load_n(&condition->id, __ATOMIC_ACQUIRE)) {
+			weft__hook_condition_note_early_signal(condition);
+			return;
+		}
+		if (__atomic_load_n(&condition->has_lost_signal, __ATOMIC_RELAXED) &&
+		    __atomic_load_n(&condition->waiters, __ATOMIC_RELAXED) == 0)
+			return;
+	}
 	weft__hook_condition_signal_slow(condition, address, to_all, caller);
 }
 

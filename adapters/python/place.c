@@ -142,6 +142,85 @@ static uint64_t mix_keys(uint64_t key, const struct code *code, int instruction)
 	return ((key ^ table_key(code)) + (uint64_t)(unsigned)instruction * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u | 1;
 }
 
+/* ---- Frames without objects ---- */
+
+enum { MAX_FRAMES = 64 };
+
+static const struct weft_python_frames *layout; /* NULL: unknown */
+
+static uintptr_t load_word(uintptr_t at)
+{
+	uintptr_t word;
+	memcpy(&word, (const void *)at, sizeof word);
+	return word;
+}
+
+static uintptr_t find_first_frame(const struct weft_python_frames *l, const void *thread, uintptr_t (*load)(uintptr_t))
+{
+	const uintptr_t holder = l->holder ? load((uintptr_t)thread + l->holder) : (uintptr_t)thread;
+	return holder ? load(holder + l->frame) : 0;
+}
+
+static bool is_owned_by_c(const struct weft_python_frames *l, uintptr_t frame)
+{
+	return *(const uint8_t *)(frame + l->owner) == WEFT_PYTHON_FRAME_OF_C;
+}
+
+/* The innermost frame of the user's code. */
+struct user_frame {
+	const struct code *code;  /* NULL: the event loop itself runs */
+	const struct code *inner; /* code of the library function that the frame calls; NULL: none */
+	int instruction;
+};
+
+/* Finds the user's frame of a thread of Python without objects.  Returns false if the layout of frames or a code object is not
+ * known. */
+static bool find_user_frame(const void *thread, struct user_frame *found)
+{
+	*found = (struct user_frame){NULL, NULL, 0};
+	if (!layout || !thread)
+		return false;
+	uintptr_t frame = find_first_frame(layout, thread, load_word);
+	for (int i = 0; frame && i < MAX_FRAMES; i++, frame = load_word(frame + layout->before)) {
+		if (is_owned_by_c(layout, frame))
+			continue;
+		const uintptr_t object = load_word(frame + layout->code);
+		const struct code *code = weft__table_find(&codes, object);
+		if (!code)
+			return false;
+		if (code->runs_loop)
+			return true;
+		if (code->owner == CODE_OF_USER) {
+			found->code = code;
+			found->instruction = (int)(load_word(frame + layout->instruction) - object - layout->code_begin);
+			return true;
+		}
+		found->inner = code;
+	}
+	return !frame;
+}
+
+bool weft__python_find_known_call(const void *thread, const struct weft_hook_language_call **call)
+{
+	struct user_frame frame;
+	const bool is_known = find_user_frame(thread, &frame);
+	*call = is_known && frame.code ? weft__table_find(&calls, mix_keys(table_key(frame.inner), frame.code, frame.instruction))
+				       : NULL;
+	return is_known && (!frame.code || *call);
+}
+
+/* Returns the code of the innermost function. */
+static const struct code *find_running_code(void)
+{
+	const void *thread = layout ? PyGILState_GetThisThreadState() : NULL;
+	uintptr_t at = thread ? find_first_frame(layout, thread, load_word) : 0;
+	while (at && is_owned_by_c(layout, at))
+		at = load_word(at + layout->before);
+	const struct code *code = at ? weft__table_find(&codes, load_word(at + layout->code)) : NULL;
+	PyObject *frame = code ? NULL : PyEval_GetFrame();
+	return frame ? find_code_of_frame(frame) : code;
+}
+
 /* ---- Running code ---- */
 
 static struct weft_record_site *find_site_at(const struct code *code, int instruction, int line)
@@ -177,8 +256,12 @@ struct weft_record_site *weft__python_find_definition(PyObject *object)
 
 struct weft_record_site *weft__python_find_running_place(void)
 {
-	PyObject *frame = PyEval_GetFrame();
+	struct user_frame known;
 	struct weft_record_site *site = NULL;
+	if (find_user_frame(PyGILState_GetThisThreadState(), &known) &&
+	    (!known.code || (site = weft__table_find(&sites, mix_keys(0, known.code, known.instruction)))))
+		return site;
+	PyObject *frame = PyEval_GetFrame();
 	if (frame)
 		Py_IncRef(frame);
 	while (frame && !site) {
@@ -237,56 +320,7 @@ const struct weft_hook_language_call *weft__python_find_running_call(PyObject **
 	return call;
 }
 
-/* ---- Frames without objects ---- */
-
-enum { MAX_FRAMES = 64 };
-
-static const struct weft_python_frames *layout; /* NULL: unknown */
-
-static uintptr_t load_word(uintptr_t at)
-{
-	uintptr_t word;
-	memcpy(&word, (const void *)at, sizeof word);
-	return word;
-}
-
-static uintptr_t find_first_frame(const struct weft_python_frames *l, const void *thread, uintptr_t (*load)(uintptr_t))
-{
-	const uintptr_t holder = l->holder ? load((uintptr_t)thread + l->holder) : (uintptr_t)thread;
-	return holder ? load(holder + l->frame) : 0;
-}
-
-static bool is_owned_by_c(const struct weft_python_frames *l, uintptr_t frame)
-{
-	return *(const uint8_t *)(frame + l->owner) == WEFT_PYTHON_FRAME_OF_C;
-}
-
-/* The tables have calls of an earlier time, so a wrong code or instruction finds none. */
-bool weft__python_find_known_call(const void *thread, const struct weft_hook_language_call **call)
-{
-	const struct code *inner = NULL;
-	*call = NULL;
-	if (!layout || !thread)
-		return false;
-	uintptr_t frame = find_first_frame(layout, thread, load_word);
-	for (int i = 0; frame && i < MAX_FRAMES; i++, frame = load_word(frame + layout->before)) {
-		if (is_owned_by_c(layout, frame))
-			continue;
-		const uintptr_t object = load_word(frame + layout->code);
-		const struct code *code = weft__table_find(&codes, object);
-		if (!code)
-			return false;
-		if (code->runs_loop)
-			return true;
-		if (code->owner == CODE_OF_USER) {
-			const int instruction = (int)(load_word(frame + layout->instruction) - object - layout->code_begin);
-			*call = weft__table_find(&calls, mix_keys(table_key(inner), code, instruction));
-			return *call != NULL;
-		}
-		inner = code;
-	}
-	return !frame;
-}
+/* ---- The layout of frames ---- */
 
 /* Loads a word that may not be there; then returns 0. */
 static uintptr_t try_word(uintptr_t at)
@@ -317,8 +351,7 @@ bool weft__python_can_read_frames(void)
 
 bool weft__python_is_running(const char *name)
 {
-	PyObject *frame = PyEval_GetFrame();
-	const struct code *code = frame ? find_code_of_frame(frame) : NULL;
+	const struct code *code = find_running_code();
 	return code && code->owner != CODE_OF_USER && strcmp(code->name, name) == 0;
 }
 
@@ -414,7 +447,8 @@ static PyObject *find_inner_coroutine(PyObject *of)
 	return find_referred(of, &search);
 }
 
-static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS])
+/* Finds the coroutines that await each other, and their lines only if wanted, because a line takes long to compute. */
+static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS], bool with_lines)
 {
 	const struct python_types *t = &weft__python_types;
 	unsigned count = 0;
@@ -434,7 +468,8 @@ static unsigned walk_coroutines(PyObject *object, struct level levels[MAX_LEVELS
 		PyErr_Clear();
 		const struct code *code = frame && frame != &_Py_NoneStruct ? find_code_of_frame(frame) : NULL;
 		if (code)
-			levels[count++] = (struct level){code, object, PyFrame_GetLasti(frame), PyFrame_GetLineNumber(frame)};
+			levels[count++] =
+			    (struct level){code, object, PyFrame_GetLasti(frame), with_lines ? PyFrame_GetLineNumber(frame) : 0};
 		release(frame);
 		release(awaited); /* the reference may be dropped, because the suspended coroutine keeps the object */
 		object = awaited == &_Py_NoneStruct ? NULL : awaited;
@@ -559,7 +594,7 @@ static void describe_wait(struct wait_place *place, const struct level *levels, 
 bool weft__python_find_wait(PyObject *coroutine, struct wait *wait)
 {
 	struct level levels[MAX_LEVELS];
-	const unsigned count = walk_coroutines(coroutine, levels);
+	const unsigned count = walk_coroutines(coroutine, levels, false);
 	if (!count)
 		return false;
 	uint64_t key = 0;
@@ -569,6 +604,7 @@ bool weft__python_find_wait(PyObject *coroutine, struct wait *wait)
 	if (!place) {
 		if (waits.count >= MAX_PLACES || !(place = calloc(1, sizeof *place)))
 			return false;
+		walk_coroutines(coroutine, levels, true);
 		describe_wait(place, levels, count);
 		if (!place->label.text || !weft__table_set(&waits, key, place)) {
 			free((char *)place->label.text);
