@@ -60,6 +60,21 @@ async def main():
     events[0].set()
     await asyncio.gather(*(fetch(e) for e in events))
 """, r'hang: .*nothing tried to resolve condition \d+ "Event"', 'fault.py:8 in fetch'),
+    'swallowed': ("""
+async def poll(queue):
+    while True:
+        try:
+            await queue.get()
+        except BaseException:
+            pass
+
+async def main():
+    give_up()
+    task = asyncio.create_task(poll(asyncio.Queue()))
+    await asyncio.sleep(0.01)
+    task.cancel()
+    await task
+""", r'hang: .*queue \d+ "Queue"', 'task 4 "poll" was cancelled at this time, caught the cancellation, and waits again (fault.py:10 in poll)'),
     'full': ("""
 async def main():
     give_up()

@@ -7,6 +7,7 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/known_strings.h"
 
 void weft__hang_add_chain(struct weft__finder *f, uint32_t promise)
 {
@@ -20,6 +21,44 @@ void weft__hang_add_chain(struct weft__finder *f, uint32_t promise)
 		else if (at == WEFT__MAX_LINES)
 			weft__finding_evidence(
 			    f, WEFT_EVIDENCE_CHAIN, WEFT_NO_TIME, WEFT_NONE, "... %zu more ...", length - 2 * WEFT__MAX_LINES);
+	}
+}
+
+/* Returns when a promise was cancelled; WEFT_NO_TIME if it was not, or if a timeout cancelled it. */
+static int64_t find_cancel(const struct weft_model *m, uint32_t p)
+{
+	static const char word[] = WEFT_STRING_CANCELLED;
+	for (uint32_t i = m->promises[p].labels; i < m->promises[p + 1].labels; i++)
+		if (!m->labels[i].is_counter &&
+		    weft_str_equal(weft_model_text(m, m->labels[i].text), (struct weft_str){word, sizeof word - 1}))
+			return m->labels[i].time_ns;
+	return WEFT_NO_TIME;
+}
+
+/* Returns whether an earlier wait of the promise, at the same place, was cancelled at that time or later. */
+static bool has_cancelled_wait(const struct weft_model *m, uint32_t p, uint32_t wait, int64_t since_ns)
+{
+	for (uint32_t q = p + 1; q < wait; q++)
+		if (m->promises[q].created_by == p && m->promises[q].site == m->promises[wait].site &&
+		    m->promises[q].end_ns >= since_ns && weft_model_was_cancelled(m, &m->promises[q]))
+			return true;
+	return false;
+}
+
+/* Adds the promise of the wait chain that was cancelled, but waits again at the same place: its code caught the cancellation. */
+static void report_swallowed_cancel(struct weft__finder *f, struct weft_finding *finding, uint32_t promise)
+{
+	const uint32_t *next = f->root_causes.next;
+	for (uint32_t p = promise; next[p] != WEFT_NONE; p = next[p]) {
+		const int64_t time_ns = find_cancel(f->model, p);
+		if (time_ns == WEFT_NO_TIME || !has_cancelled_wait(f->model, p, next[p], time_ns))
+			continue;
+		const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, next[p]);
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, time_ns, p,
+		    "%s was cancelled at this time, caught the cancellation, and waits again%s", name, at);
+		finding->next =
+		    weft__finding_text(f, "let the cancellation end %s: raise it again after the cleanup%s", name, at);
+		return;
 	}
 }
 
@@ -576,6 +615,7 @@ static void report_hang(struct weft__finder *f, enum reason reason, const struct
 	weft__hang_report_root(f, finding,
 	    others > 0 ? weft__finding_text(f, "%s and %zu more %s", name, others, never)
 		       : weft__finding_text(f, "%s %s", name, never));
+	report_swallowed_cancel(f, finding, p);
 	for (size_t i = 1; i < count && i <= WEFT__MAX_LINES; i++)
 		weft__finding_evidence(f, WEFT_EVIDENCE_VICTIM, promises[blocked[i].promise].start_ns, blocked[i].promise,
 		    "%s should resolve too, and waits for the same promise", weft__format_promise(f, blocked[i].promise));
