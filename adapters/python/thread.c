@@ -38,13 +38,22 @@ static void wrap_except_hook(void)
 static __thread const struct weft_hook_language_call *released __attribute__((tls_model("initial-exec")));
 static __thread bool is_busy __attribute__((tls_model("initial-exec")));
 
+static bool is_wait_for_job(const struct weft_hook_language_call *call)
+{
+	return call && call->function && strcmp(call->function, "Future.result") == 0;
+}
+
+/* A call that is new costs objects for its frames, as does a wait for a job; other calls are found in tables. */
 static const struct weft_hook_language_call *find_running_call(weft_id *input)
 {
+	const struct weft_hook_language_call *known;
+	if (weft__python_find_known_call(PyGILState_GetThisThreadState(), &known) && !is_wait_for_job(known))
+		return known;
 	is_busy = true; /* an object that Python frees now may take a lock */
 	PyObject *type, *error, *traceback, *frame;
 	PyErr_Fetch(&type, &error, &traceback);
 	const struct weft_hook_language_call *call = weft__python_find_running_call(&frame);
-	if (call && call->function && strcmp(call->function, "Future.result") == 0)
+	if (is_wait_for_job(call))
 		*input = weft__python_job_of_frame(frame);
 	release(frame);
 	PyErr_Clear();
@@ -68,7 +77,6 @@ static const struct weft_hook_language_call *find_call(weft_id *input)
 	return PyInterpreterState_Get() == weft__python_interpreter ? find_running_call(input) : NULL;
 }
 
-/* A call that is new costs objects for its frames, others do not. */
 static void note_release(void)
 {
 	weft_id unused = 0;
