@@ -35,8 +35,9 @@ struct weft_hook_language_call {
 /* Functions by which the adapter of a language's runtime says what code of the program works.  All pointers are NULL if the
  * process contains no runtime of a language.  The functions keep errno. */
 struct weft_hook_language {
-	/* Returns the line of the program for which the calling thread works; NULL: unknown.  It stays valid. */
-	struct weft_record_site *(*find_line)(void);
+	/* Returns the line of the program for which the calling thread works; NULL: unknown.  It stays valid.  may_be_fast:
+	 * whether the runtime has calls of this kind from optimized code that forbid the use of its heap. */
+	struct weft_record_site *(*find_line)(bool may_be_fast);
 	/* Returns whether the calling thread's stack contains code in the language. */
 	bool (*runs_code)(void);
 	/* Returns whether the return address is in the module of the language's runtime. */
@@ -51,9 +52,9 @@ struct weft_hook_language {
 };
 extern struct weft_hook_language weft__hook_language WEFT_HOOK_SHARED;
 
-static inline struct weft_record_site *weft_hook_find_line(void)
+static inline struct weft_record_site *weft_hook_find_line(bool may_be_fast)
 {
-	return __builtin_expect(weft__hook_language.find_line != NULL, 0) ? weft__hook_language.find_line() : NULL;
+	return __builtin_expect(weft__hook_language.find_line != NULL, 0) ? weft__hook_language.find_line(may_be_fast) : NULL;
 }
 
 static inline const struct weft_hook_language_call *weft_hook_find_call(weft_id *input)

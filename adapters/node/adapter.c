@@ -21,7 +21,7 @@ struct v8_functions weft__v8;
 
 static const struct weft_hook_module *module;
 static void (*initialize)(isolate, const void *);
-static void (*dispose)(isolate);
+static void (*dispose)(isolate), (*deinitialize)(isolate);
 
 bool weft__node_begin(void)
 {
@@ -53,13 +53,26 @@ static void initialize_isolate(isolate created, const void *parameters)
 	errno = saved;
 }
 
-static void dispose_isolate(isolate disposed)
+static void end_isolate(void)
 {
 	const int saved = errno;
 	/* The thread of a worker may be terminated, so its promises may still be pending. */
 	weft__node_end_isolate(gettid() == getpid());
 	errno = saved;
+}
+
+static void dispose_isolate(isolate disposed)
+{
+	end_isolate();
 	dispose(disposed);
+	weft__node_forget_places();
+}
+
+/* Node.js calls it instead of v8::Isolate::Dispose() since version 24. */
+static void deinitialize_isolate(isolate ended)
+{
+	end_isolate();
+	deinitialize(ended);
 	weft__node_forget_places();
 }
 
@@ -135,7 +148,8 @@ static const char *name_callback(const char *handle_kind, const void *function)
 #define V8__ENTRY(RESULT, FIELD, PARAMETERS, NAME) WEFT_HOOK_CALLED(NAME, weft__v8.FIELD),
 static const struct weft_hook_function functions[] = {
     WEFT_HOOK_TAKEN(_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE, initialize_isolate, initialize),
-    WEFT_HOOK_TAKEN(_ZN2v87Isolate7DisposeEv, dispose_isolate, dispose), V8_FUNCTIONS(V8__ENTRY){0}};
+    WEFT_HOOK_TAKEN(_ZN2v87Isolate7DisposeEv, dispose_isolate, dispose),
+    WEFT_HOOK_TAKEN(_ZN2v87Isolate12DeinitializeEv, deinitialize_isolate, deinitialize), V8_FUNCTIONS(V8__ENTRY){0}};
 
 /* Other programs that contain V8 are not supported, because they have other event loops. */
 static bool is_node(const struct weft_hook_module *of, char *version, size_t size)
@@ -146,7 +160,9 @@ static bool is_node(const struct weft_hook_module *of, char *version, size_t siz
 	} changed[] = {{"_ZN2v86String9Utf8ValueC1EPNS_7IsolateENS_5LocalINS_5ValueEEE", &weft__v8.begin_utf8},
 	    {"_ZN2v86String9Utf8ValueC1EPNS_7IsolateENS_5LocalINS_5ValueEEENS0_12WriteOptionsE", &weft__v8.begin_utf8_since_13},
 	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEPm", &weft__v8.globalize},
-	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEm", &weft__v8.globalize_since_13}};
+	    {"_ZN2v812api_internal18GlobalizeReferenceEPNS_8internal7IsolateEm", &weft__v8.globalize_since_13},
+	    {"_ZN2v811HandleScopeC1EPNS_7IsolateE", &weft__v8.begin_scope}, {"_ZN2v811HandleScopeD1Ev", &weft__v8.end_scope},
+	    {"_ZN2v88internal17ExternalReference29fast_c_call_caller_fp_addressEPNS0_7IsolateE", &weft__v8.get_fast_call}};
 	for (size_t i = 0; i < sizeof changed / sizeof *changed; i++)
 		*(void **)changed[i].field = weft_hook_symbol(of, changed[i].name);
 	run_timers = weft_hook_symbol(of, "_ZN4node11Environment9RunTimersEP10uv_timer_s");

@@ -33,9 +33,7 @@ struct v8_maybe {
 	    _ZN2v87Isolate14SetPromiseHookEPFvNS_15PromiseHookTypeENS_5LocalINS_7PromiseEEENS2_INS_5ValueEEEE)                   \
 	X(isolate, try_get_current, (void), _ZN2v87Isolate13TryGetCurrentEv)                                                     \
 	X(handle, get_current_context, (isolate), _ZN2v87Isolate17GetCurrentContextEv)                                           \
-	X(void, begin_scope, (void *, isolate), _ZN2v811HandleScopeC1EPNS_7IsolateE)                                             \
 	X(void, end_utf8, (struct utf8 *), _ZN2v86String9Utf8ValueD1Ev)                                                          \
-	X(void, end_scope, (void *), _ZN2v811HandleScopeD1Ev)                                                                    \
 	X(void, dispose_global, (handle), _ZN2v812api_internal13DisposeGlobalEPm)                                                \
 	X(handle, new_private, (isolate, handle), _ZN2v87Private3NewEPNS_7IsolateENS_5LocalINS_6StringEEE)                       \
 	X(handle, get_private, (handle, handle, handle), _ZN2v86Object10GetPrivateENS_5LocalINS_7ContextEEENS1_INS_7PrivateEEE)  \
@@ -55,6 +53,7 @@ struct v8_maybe {
 	X(handle, get_script_name, (handle), _ZNK2v810StackFrame24GetScriptNameOrSourceURLEv)                                    \
 	X(handle, get_function_name, (handle), _ZNK2v810StackFrame15GetFunctionNameEv)                                           \
 	X(handle, get_source, (handle), _ZNK2v810StackFrame15GetScriptSourceEv)                                                  \
+	X(void, get_code_range, (isolate, void **, size_t *), _ZN2v87Isolate12GetCodeRangeEPPvPm)                                \
 	X(int, get_length, (handle), _ZNK2v86String6LengthEv)                                                                    \
 	X(void, sample_stack, (isolate, const struct v8_registers *, void **, size_t, void *),                                   \
 	    _ZN2v87Isolate14GetStackSampleERKNS_13RegisterStateEPPvmPNS_10SampleInfoE)                                           \
@@ -69,7 +68,25 @@ extern struct v8_functions {
 	void (*begin_utf8_since_13)(struct utf8 *, isolate, handle, int);
 	handle (*globalize)(isolate, handle);
 	handle (*globalize_since_13)(isolate, uintptr_t);
+	/* Open and close a handle scope; NULL since V8 14.  Then the handles end with the scope that V8 itself opens for each
+	 * call of C++ code. */
+	void (*begin_scope)(void *, isolate);
+	void (*end_scope)(void *);
+	/* Returns the address of a field of the isolate, which is not 0 in a fast call from optimized code; NULL: unknown. */
+	const uintptr_t *(*get_fast_call)(isolate);
 } weft__v8 WEFT_HOOK_SHARED;
+
+static inline void weft__v8_begin_scope(uintptr_t scope[V8_SCOPE_WORDS], isolate of)
+{
+	if (weft__v8.begin_scope)
+		weft__v8.begin_scope(scope, of);
+}
+
+static inline void weft__v8_end_scope(uintptr_t scope[V8_SCOPE_WORDS])
+{
+	if (weft__v8.end_scope)
+		weft__v8.end_scope(scope);
+}
 
 /* A place (line and column) in JavaScript code, which is never freed. */
 struct js_place {
@@ -84,7 +101,7 @@ struct js_place {
  * other code above it.  The caller must have opened a handle scope of V8. */
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
 /* Returns the innermost line of the user's code or, if there is none, the line of the promise that runs; NULL: unknown. */
-struct weft_record_site *weft__node_find_line(void);
+struct weft_record_site *weft__node_find_line(bool may_be_fast);
 /* Notes that an isolate has been made.  Before that, V8's current isolate may be any value of the thread. */
 void weft__node_note_isolate(void);
 /* Returns whether an isolate is entered on the calling thread. */

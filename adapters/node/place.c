@@ -24,7 +24,10 @@ enum {
 	MAX_NAME_BYTES = 512,
 	SAMPLE_WORDS = 64, /* size that is at least that of v8::SampleInfo in each version */
 	SAMPLE_STATE = 4,  /* index of the word with the state, since Node.js 18 */
-	STATE_EXTERNAL = 6 /* state of a thread in C++ code that JavaScript has called */
+	/* States of a thread: in C++ code that JavaScript has called, since V8 12 only for some calls; in JavaScript or in C++
+	 * code that it has called. */
+	STATE_EXTERNAL = 6,
+	STATE_JAVASCRIPT = 0
 };
 
 struct key {
@@ -174,8 +177,9 @@ static struct js_place *search_stack(isolate of, unsigned most, unsigned *depth)
 }
 
 struct sample {
-	uint64_t key;          /* hash of the frames; 0 if no JavaScript is on the stack, or a garbage collection runs */
-	bool is_external_call; /* whether the heap of JavaScript may be used */
+	uint64_t key; /* hash of the frames; 0 if no JavaScript is on the stack, or a garbage collection runs */
+	unsigned state;
+	const void *innermost; /* address of the innermost frame's code, which is in V8's heap if the code is interpreted */
 };
 
 /* Allocates nothing.  The key is a hash of as many frames as are searched, so that stacks with the same key have the same
@@ -189,7 +193,21 @@ static __attribute__((noinline)) struct sample take_sample(isolate of, unsigned 
 	weft__v8.sample_stack(of, &registers, frames, most, info);
 	for (size_t i = 0; i < info[0] && i < most; i++)
 		key = mix(key, (uint64_t)(uintptr_t)frames[i]);
-	return (struct sample){info[0] ? key | 1 : 0, (uint16_t)info[SAMPLE_STATE] == STATE_EXTERNAL};
+	return (struct sample){info[0] ? key | 1 : 0, (uint16_t)info[SAMPLE_STATE], frames[0]};
+}
+
+/* Returns whether C++ code that JavaScript has called may use the heap.  Fast calls, which only optimized code makes, may not. */
+static bool may_use_heap(isolate of, const struct sample *sample, bool may_be_fast)
+{
+	if (sample->state != STATE_JAVASCRIPT || !may_be_fast)
+		return sample->state == STATE_EXTERNAL || sample->state == STATE_JAVASCRIPT;
+	if (weft__v8.get_fast_call)
+		return !*weft__v8.get_fast_call(of);
+	void *begin = NULL;
+	size_t bytes = 0;
+	weft__v8.get_code_range(of, &begin, &bytes);
+	return bytes && (uintptr_t)sample->innermost - (uintptr_t)begin >= bytes &&
+	       !weft__hook_language.is_runtime(sample->innermost);
 }
 
 static bool attach_isolate(isolate of)
@@ -225,7 +243,7 @@ struct js_place *weft__node_find_place(isolate of, unsigned *depth)
 
 /* A stack trace uses the heap of JavaScript.  The heap must not be used in a garbage collection, nor in the fast calls of
  * optimized code; for these only a known place is found. */
-static struct js_place *find_caller(isolate of)
+static struct js_place *find_caller(isolate of, bool may_be_fast)
 {
 	const struct sample sample = take_sample(of, FAR_FRAMES);
 	unsigned depth = 0;
@@ -234,12 +252,12 @@ static struct js_place *find_caller(isolate of)
 	struct key *known = find_key(sample.key);
 	if (known->key == sample.key)
 		return known->place;
-	if (!sample.is_external_call)
+	if (!may_use_heap(of, &sample, may_be_fast))
 		return NULL;
 	uintptr_t scope[V8_SCOPE_WORDS];
-	weft__v8.begin_scope(scope, of);
+	weft__v8_begin_scope(scope, of);
 	struct js_place *place = search_stack(of, FAR_FRAMES, &depth);
-	weft__v8.end_scope(scope);
+	weft__v8_end_scope(scope);
 	*known = (struct key){sample.key, place, depth};
 	return place;
 }
@@ -261,11 +279,11 @@ bool weft__node_has_isolate(void)
 	return get_isolate() != NULL;
 }
 
-struct weft_record_site *weft__node_find_line(void)
+struct weft_record_site *weft__node_find_line(bool may_be_fast)
 {
 	const int saved = errno;
 	isolate of = get_isolate();
-	struct js_place *place = of ? find_caller(of) : NULL;
+	struct js_place *place = of ? find_caller(of, may_be_fast) : NULL;
 	if (!place)
 		place = weft__node_get_running_place();
 	errno = saved;

@@ -343,7 +343,7 @@ static void handle_settled(handle promise, weft_id id)
 static void handle_event(isolate of, int type, handle promise, handle parent)
 {
 	uintptr_t scope[V8_SCOPE_WORDS];
-	weft__v8.begin_scope(scope, of);
+	weft__v8_begin_scope(scope, of);
 	handle context = weft__v8.get_current_context(of);
 	if (context && begin_epoch(of) && !here->is_given_up) {
 		weft__node_finish_settled();
@@ -356,7 +356,7 @@ static void handle_event(isolate of, int type, handle promise, handle parent)
 		else
 			handle_settled(promise, get_id(context, promise));
 	}
-	weft__v8.end_scope(scope);
+	weft__v8_end_scope(scope);
 }
 
 static uint64_t read_cpu_time(void)

@@ -54,10 +54,11 @@ static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv
 
 void weft__uv_leave_callback(struct weft__uv_frame *frame);
 
-/* Returns the line of the program for which a handle or request is made: the line that runs, or that of the callback's owner. */
-static inline struct weft_record_site *weft__uv_find_line(void)
+/* Returns the line of the program for which a handle or request is made: the line that runs, or that of the callback's owner.
+ * may_be_fast: whether it is a timer or an idle handle, which Node.js starts in fast calls of optimized code, too. */
+static inline struct weft_record_site *weft__uv_find_line(bool may_be_fast)
 {
-	struct weft_record_site *line = weft_hook_find_line();
+	struct weft_record_site *line = weft_hook_find_line(may_be_fast);
 	return line ? line : weft__uv_here.line;
 }
 

@@ -390,7 +390,7 @@ static __thread struct {
 
 static struct shared_timer *add_shared_timer(const uv_timer_t *handle, uint64_t ms, uint64_t what)
 {
-	struct weft_record_site *line = weft__uv_find_line();
+	struct weft_record_site *line = weft__uv_find_line(true);
 	struct shared_timer *timer = &shared_timers.known[shared_timers.next++ % SHARED_TIMERS];
 	*timer = (struct shared_timer){handle, handle->timeout, ms, what ^ (uintptr_t)line << 8, line};
 	return timer;
@@ -541,7 +541,7 @@ static bool keeps_for_code(const char *what, const void *function)
  * code.  Other repeating handles of a language's runtime are internal. */
 static void place_repeating(struct weft__uv_object *object, const char *what, const void *caller, const void *function)
 {
-	struct weft_record_site *line = object ? weft__uv_find_line() : NULL;
+	struct weft_record_site *line = object ? weft__uv_find_line(true) : NULL;
 	if (!object)
 		return;
 	if (!keeps_for_code(what, function)) {

@@ -360,7 +360,7 @@ static void record_question(const void *session, int32_t number, const struct fi
 	copy(method, sizeof method, find_value(fields, count, ":method"));
 	copy(path, sizeof path, find_value(fields, count, ":path"));
 	here.head = (struct weft_http2_head){method, path, scheme, host};
-	struct stream *s = create_stream(session, number, asker ? asker : weft__hook_thread.running, weft__uv_find_line());
+	struct stream *s = create_stream(session, number, asker ? asker : weft__hook_thread.running, weft__uv_find_line(false));
 	if (!s)
 		return;
 	s->asks = true;

@@ -10,7 +10,7 @@ struct weft__uv_object *weft__uv_handle_create(struct weft__uv_copy *copy, const
 	struct weft__uv_object *object = weft__uv_object_of_handle(copy, handle);
 	if (object) {
 		object->site = weft__uv_site(caller);
-		object->line = weft__uv_find_line();
+		object->line = weft__uv_find_line(false);
 		object->asker = weft__uv_question_note_asker(object);
 	}
 	return object;
@@ -45,7 +45,8 @@ void weft__uv_repeat_promise(const struct weft__uv_object *object)
 static void set_place(struct weft__uv_object *object, const void *caller)
 {
 	const bool is_kept = object->line && object->kind == WEFT_KIND_CONNECTION;
-	struct weft_record_site *line = is_kept ? NULL : weft__uv_find_line();
+	const bool may_be_fast = object->kind == WEFT_KIND_TIMER || object->kind == WEFT_KIND_HANDLE;
+	struct weft_record_site *line = is_kept ? NULL : weft__uv_find_line(may_be_fast);
 	object->site = weft__uv_site(caller);
 	object->line = line ? line : object->line;
 }

@@ -201,7 +201,7 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 	end_request(c, answered, NULL);
 	c->asker = find_asker(connection);
 	c->maker = connection->asker_request;
-	c->asked_line = is_first ? NULL : weft__uv_find_line();
+	c->asked_line = is_first ? NULL : weft__uv_find_line(false);
 	c->asked_line = c->asked_line ? c->asked_line : connection->line;
 	c->asked_site = weft__hook_language.find_line ? NULL : connection->site;
 	set_name(c, &question, first, connection->is_encrypted);

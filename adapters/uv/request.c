@@ -25,7 +25,7 @@ static ALWAYS_INLINE struct weft__uv_object *make_request(struct weft__uv_copy *
 	object->kind = (uint8_t)kind;
 	object->by = weft__hook_thread.running;
 	object->site = weft__uv_site(caller);
-	object->line = weft__uv_find_line();
+	object->line = weft__uv_find_line(false);
 	if (!object->line && owner)
 		object->line = owner->line;
 	object->owner = owner ? weft__uv_tag_of(owner) : weft__uv_here.actor;

@@ -391,7 +391,7 @@ static void record_finished_write(const void *caller, int bytes, const struct so
 	text.kind = WEFT_KIND_STREAM_WRITE;
 	text.by = weft__hook_thread.running;
 	text.site = weft__uv_site(caller);
-	text.line = weft__uv_find_line();
+	text.line = weft__uv_find_line(false);
 	text.line = text.line ? text.line : socket->line;
 	text.id = weft__uv_create_promise(&text);
 	weft__uv_append_number(&text, (unsigned)bytes);

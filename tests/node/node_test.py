@@ -90,16 +90,16 @@ async function leaf(i) { return i; }
 })();
 """
 
-# The file is read while the script still runs.
+# The file is looked at while the script still runs.
 START = """
-require('fs').readFile(__filename, () => {});
+require('fs').stat(__filename, () => {});
 for (const end = Date.now() + 600; Date.now() < end;) {}
 """
 
 SITES = """
 const fs = require('fs'), dns = require('dns'), http = require('http');
 setInterval(function beat() {}, 20000);
-fs.readFile(__filename, () => {});
+fs.open(__filename, (error, fd) => fs.close(fd, () => {}));
 dns.lookup('localhost', () => {});
 require('child_process').exec('true', () => {});
 setTimeout(function later() { setImmediate(() => {}); }, 20);
@@ -272,7 +272,8 @@ def same(weft, folder):
         plain = subprocess.run(command, env=ENV, capture_output=True, timeout=PATIENCE, check=False)
         recording = Recording(weft, os.path.join(folder, f't{i}'), command)
         errors = b''.join(line for line in recording.err.splitlines(keepends=True) if not line.startswith(b'weft'))
-        pid = re.compile(rb'\(node:\d+\)')
+        # V8 of Node.js 26 prints the second text if the stack ends in its own function, which depends on each byte of the stack.
+        pid = re.compile(rb'\(node:\d+\)|Exception in PromiseRejectCallback:\n(.+\n)+\nRangeError: .*\n\n')
         expect((recording.status, recording.out, pid.sub(b'', errors)), (plain.returncode, plain.stdout, pid.sub(b'', plain.stderr)),
                f'the program with {options}')
         if not recording.all()[0].promises('coroutine', 'deep'):
@@ -293,7 +294,7 @@ def start(weft, folder):
     if re.search(r'(?m)^stall.*thread \d+ "main"', text):
         fail(f'the start is a stall: {text}')
     if not trace.promises('fs'):
-        fail('the file is not read')
+        fail('the file is not looked at')
 
 
 def sites(weft, folder):
