@@ -290,7 +290,14 @@ bool weft__uv_is_own(const void *caller);
 #define weft__uv_append_fd(object, fd) weft_hook_append_fd(&(object)->label, fd)
 #define weft__uv_append_function(object, function) weft_hook_append_function(&(object)->label, function)
 #define weft__uv_record_label(object) weft_hook_record_label(&(object)->label, (object)->id)
-#define weft__uv_site weft_hook_site
+
+/* Returns the place of a call; NULL: unknown, or in a language's runtime, where it says nothing of the program. */
+static inline struct weft_record_place *weft__uv_site(const void *caller)
+{
+	const bool is_runtime =
+	    __builtin_expect(weft__hook_language.is_runtime != NULL, 0) && weft__hook_language.is_runtime(caller);
+	return is_runtime ? NULL : weft_hook_site(caller);
+}
 
 void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
 void weft__uv_label_bytes(

@@ -335,7 +335,7 @@ static struct weft__uv_object *begin_fs_request(
 		    copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb ? weft__uv_fs_slot(cb) : NULL));              \
 		if (cb && status < 0)                                                                                            \
 			weft__uv_fail_request(object, status);                                                                   \
-		weft__uv_record_pause(&what, weft__uv_site(caller), begin_ns);                                                   \
+		weft__uv_record_pause(&what, weft_hook_site(caller), begin_ns);                                                  \
 		return status;                                                                                                   \
 	}
 WEFT__UV_FS_CALLS(DEFINE_FS_CALL)

@@ -180,7 +180,7 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	*run = (struct weft__uv_run){.copy = copy,
 	    .loop = loop,
 	    .stack = stack,
-	    .site = weft__uv_site(caller),
+	    .site = weft_hook_site(caller),
 	    .outer = weft__hook_thread.running,
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
@@ -245,7 +245,7 @@ int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	if (at < WEFT__UV_MAX_BUSY_LOOPS || status != UV_EBUSY)
 		return status;
 	at = here->next_busy++ % WEFT__UV_MAX_BUSY_LOOPS;
-	struct busy busy = {copy, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft__uv_site(caller))};
+	struct busy busy = {copy, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft_hook_site(caller))};
 	WEFT_LABEL(busy.id, "uv_loop_close");
 	WEFT_NOTE(busy.id, "EBUSY");
 	visit_handles(loop, record_open_handle, &busy);

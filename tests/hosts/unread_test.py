@@ -38,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
         port = server.stdout.readline().strip()
         subprocess.run([weft, 'record', '-o', traces[0], '--', 'node', '-e', CLIENT, port], capture_output=True, check=True, timeout=PATIENCE)
         server.wait(PATIENCE)
-    for operands, end in (traces, r'connection \d+ "from 127\.0\.0\.1:\d+" .* in node-\d+'), (traces[:1], rf'the other end of connection \d+ "to 127\.0\.0\.1:{port}"'):
+    for operands, end in (traces, r'connection \d+ "from 127\.0\.0\.1:\d+".* in node-\d+'), (traces[:1], rf'the other end of connection \d+ "to 127\.0\.0\.1:{port}"'):
         writes = [p for p in map(json.loads, run('dump', '--json', *operands).splitlines()) if p.get('kind') == 'write']
         longest = max(writes, key=lambda p: p['end_ns'] - p['start_ns'])
         said = run('explain', *operands, f'--promise={longest["promise"]}')

@@ -326,6 +326,9 @@ def requests(weft, folder):
     for path, result in ('/quick', '"200"'), ('/slow/:id', '"200"'), ('/lost', '"404"'), ('/early', '"200"'):
         if not re.search(rf'(?m)^promise \d+ request  .* resolved  .*"GET {path}"  {result}', dumped):
             fail(f'the request {path}: {dumped}')
+    # Places of Node.js itself say nothing of the program, and a server at a host's address has no line.
+    if re.search(r'(?m)^promise \d+ (connection|read|listen|request) .* at node::', dumped):
+        fail(f'a place is in Node.js: {dumped}')
     # A chunk after the answer's head is no request of its own.
     for start in '/', 'http://':
         expect(len(re.findall(rf'(?m)^promise \d+ request .*"GET {start}', dumped)), 5, f'number of requests to {start}')
