@@ -69,6 +69,9 @@ void *weft_hook_symbol(const struct weft_hook_module *module, const char *name);
  */
 unsigned weft_hook_newest_name(const struct weft_hook_module *module, const char *prefix);
 
+/* Adds a text to what `weft info` shows of the recorded runtimes.  Takes a lock that is never held for long. */
+void weft__hook_add_to_report(const char *text);
+
 /* Lists the copy as a runtime at its first call, for adapters with is_listed_when_called.  Later calls cost a load and a
  * branch. */
 void weft__hook_list_copy(const struct weft_hook_module *module);

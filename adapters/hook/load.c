@@ -454,6 +454,19 @@ static void list_copy(struct copy *c)
 	__atomic_store_n(&c->module.is_listed, true, __ATOMIC_RELAXED);
 }
 
+void weft__hook_add_to_report(const char *text)
+{
+	const int saved = errno;
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
+	pthread_mutex_lock(&lock);
+	const size_t length = strlen(report_text);
+	snprintf(report_text + length, sizeof report_text - length, "%s%s", length ? "; " : "", text);
+	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
+	errno = saved;
+}
+
 void weft__hook_list_copy(const struct weft_hook_module *module)
 {
 	const int saved = errno;

@@ -64,7 +64,7 @@ static void set_state(int now)
 	__atomic_store_n(&state, now, __ATOMIC_RELEASE);
 }
 
-bool weft__hook_has_js_promises = true;
+enum weft__hook_js weft__hook_js = WEFT_HOOK_JS_PROMISES;
 enum weft_hook_python weft__hook_python = WEFT_HOOK_PYTHON_ALL;
 
 static void parse_options(char *text)
@@ -79,7 +79,11 @@ static void parse_options(char *text)
 		else if (!strncmp(word, "stacks=", 7))
 			requested.stacks = weft__hook_stack_depth = (unsigned)strtoul(word + 7, NULL, 10);
 		else if (!strcmp(word, "js=off"))
-			weft__hook_has_js_promises = false;
+			weft__hook_js = WEFT_HOOK_JS_OFF;
+		else if (!strcmp(word, "js=http"))
+			weft__hook_js = WEFT_HOOK_JS_LINES;
+		else if (!strcmp(word, "js=all"))
+			weft__hook_js = WEFT_HOOK_JS_ALL;
 		else if (!strcmp(word, "python=tasks"))
 			weft__hook_python = WEFT_HOOK_PYTHON_TASKS;
 		else if (!strcmp(word, "python=off"))

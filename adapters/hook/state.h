@@ -19,8 +19,9 @@ extern bool weft__hook_is_standby;
 /* weft_now() at the start of standby, which is the creation time of all promises that are older than a recording. */
 extern uint64_t weft__hook_standby_since;
 
-/* Whether promises of JavaScript are recorded. */
-extern bool weft__hook_has_js_promises;
+/* How much of Node.js is recorded: only the operations of libuv; also the lines of JavaScript that start these; also promises of
+ * the program's code; also those of node_modules and of Node.js itself. */
+extern enum weft__hook_js { WEFT_HOOK_JS_OFF, WEFT_HOOK_JS_LINES, WEFT_HOOK_JS_PROMISES, WEFT_HOOK_JS_ALL } weft__hook_js;
 
 /* The parts of Python programs that are recorded. */
 enum weft_hook_python { WEFT_HOOK_PYTHON_ALL, WEFT_HOOK_PYTHON_TASKS, WEFT_HOOK_PYTHON_OFF };

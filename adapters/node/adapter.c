@@ -43,9 +43,10 @@ static void initialize_isolate(isolate created, const void *parameters)
 	static bool is_registered;
 	initialize(created, parameters);
 	const int saved = errno;
-	weft__node_note_isolate();
+	if (weft__hook_js != WEFT_HOOK_JS_OFF)
+		weft__node_note_isolate();
 	/* V8 calls the hook for each promise, also where nothing is recorded. */
-	if (weft__hook_has_js_promises && weft_hook_begin()) {
+	if (weft__hook_js >= WEFT_HOOK_JS_PROMISES && weft_hook_begin()) {
 		weft__v8.set_promise_hook(created, weft__node_handle_promise);
 		if (!__atomic_exchange_n(&is_registered, true, __ATOMIC_RELAXED))
 			atexit(finish_at_exit);
@@ -101,7 +102,7 @@ static bool handle_sleep(struct weft_hook_sleep *sleep)
 	weft__node_finish_settled();
 	if (sleep->kind == WEFT_HOOK_SLEEP_FDS && sleep->epoll >= 0)
 		weft__node_leave_all();
-	if (module && is_starting(sleep))
+	if (module && weft__hook_js != WEFT_HOOK_JS_OFF && is_starting(sleep))
 		sleep->may_sleep = false;
 	return false;
 }
@@ -171,8 +172,8 @@ static bool is_node(const struct weft_hook_module *of, char *version, size_t siz
 	const bool is_it = weft_hook_symbol(of, "napi_create_function") &&
 			   (weft__v8.begin_utf8 || weft__v8.begin_utf8_since_13) &&
 			   (weft__v8.globalize || weft__v8.globalize_since_13);
-	if (!is_it)
-		return false;
+	if (!is_it || weft__hook_js == WEFT_HOOK_JS_OFF)
+		return is_it;
 	own_text.base = of->base;
 	own_text.begin = own_text.end = 0;
 	dl_iterate_phdr(find_own_text, NULL);

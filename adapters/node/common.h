@@ -92,13 +92,14 @@ static inline void weft__v8_end_scope(uintptr_t scope[V8_SCOPE_WORDS])
 struct js_place {
 	uint64_t key;
 	struct weft_record_site site;
+	bool is_of_user; /* whether it is neither in Node.js itself nor in node_modules */
 	bool is_entry;   /* whether an async function begins at this place */
 	bool is_derived; /* whether then(), catch(), all() or the like is called at this place */
 	bool is_join;    /* whether all(), race() or any() is called at this place */
 };
 
-/* Returns the innermost place of the user's code; NULL if there is none, or it is unknown. *depth is the number of frames of
- * other code above it.  The caller must have opened a handle scope of V8. */
+/* Returns the innermost place of the user's code, or with --js=all of any code; NULL if there is none, or it is unknown. *depth
+ * is the number of frames of other code above it.  The caller must have opened a handle scope of V8. */
 struct js_place *weft__node_find_place(isolate isolate, unsigned *depth);
 /* Returns the innermost line of the user's code or, if there is none, the line of the promise that runs; NULL: unknown. */
 struct weft_record_site *weft__node_find_line(bool may_be_fast);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "adapters/hook/address_cache.h"
+#include "adapters/hook/state.h"
 #include "adapters/node/common.h"
 
 enum {
@@ -135,12 +136,13 @@ static struct js_place *create_place(isolate of, handle frame, int script, uint6
 	place->site.file = strncmp(file, "file://", 7) == 0 ? file + 7 : file;
 	place->site.function = function ? function : "";
 	place->site.line = line + 1;
+	place->is_of_user = is_of_user(file);
 	if (text)
 		read_text(place, text);
 	return place;
 }
 
-/* Returns the place of a frame; NULL if the frame is not the user's code. */
+/* Returns the place of a frame; NULL if the frame's code is of no interest. */
 static struct js_place *find_frame(isolate of, handle frame)
 {
 	const uint64_t location = weft__v8.get_location(frame);
@@ -152,7 +154,9 @@ static struct js_place *find_frame(isolate of, handle frame)
 	if (here->places[i] || here->count == PLACE_COUNT / 2)
 		return here->places[i];
 	char *file = copy_string(of, weft__v8.get_script_name(frame), MAX_NAME_BYTES);
-	struct js_place *place = is_of_user(file) ? create_place(of, frame, script, location, file) : NULL;
+	struct js_place *place = is_of_user(file) || (file && weft__hook_js == WEFT_HOOK_JS_ALL)
+				     ? create_place(of, frame, script, location, file)
+				     : NULL;
 	if (!place) {
 		free(file);
 		return NULL;
@@ -162,7 +166,7 @@ static struct js_place *find_frame(isolate of, handle frame)
 	return here->places[i] = place;
 }
 
-static struct js_place *search_stack(isolate of, unsigned most, unsigned *depth)
+static struct js_place *search_stack(isolate of, unsigned most, bool has_all_code, unsigned *depth)
 {
 	handle stack = weft__v8.capture_stack(of, (int)most, STACK_OPTIONS);
 	const int count = stack ? weft__v8.count_frames(stack) : 0;
@@ -170,7 +174,7 @@ static struct js_place *search_stack(isolate of, unsigned most, unsigned *depth)
 		handle frame = weft__v8.get_frame(stack, of, (uint32_t)i);
 		struct js_place *place = frame ? find_frame(of, frame) : NULL;
 		*depth = (unsigned)i;
-		if (place)
+		if (place && (place->is_of_user || has_all_code))
 			return place;
 	}
 	return NULL;
@@ -235,7 +239,7 @@ struct js_place *weft__node_find_place(isolate of, unsigned *depth)
 		*depth = known->depth;
 		return known->place;
 	}
-	struct js_place *place = search_stack(of, NEAR_FRAMES, depth);
+	struct js_place *place = search_stack(of, NEAR_FRAMES, true, depth);
 	if (key)
 		*known = (struct key){key, place, *depth};
 	return place;
@@ -256,7 +260,7 @@ static struct js_place *find_caller(isolate of, bool may_be_fast)
 		return NULL;
 	uintptr_t scope[V8_SCOPE_WORDS];
 	weft__v8_begin_scope(scope, of);
-	struct js_place *place = search_stack(of, FAR_FRAMES, &depth);
+	struct js_place *place = search_stack(of, FAR_FRAMES, false, &depth);
 	weft__v8_end_scope(scope);
 	*known = (struct key){sample.key, place, depth};
 	return place;

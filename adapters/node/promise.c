@@ -4,6 +4,7 @@
  * whose parent is the awaited promise, and before the function continues, V8 reports that this other promise runs.  So the
  * running functions are kept on a stack, and an `await` belongs to the innermost function.  A promise that no code of the user
  * makes is not recorded.  SPDX-License-Identifier: ISC */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +18,11 @@ enum {
 	MAX_DEPTH = 256,
 	MAX_PENDING = 1 << 16, /* maximum number of waiting promises; further promises are not recorded */
 	MEASURED_EVENTS = 64,  /* of so many events, one is measured */
-	MAX_SHARE = 4          /* recording of promises ends when it takes the thread's CPU time divided by this number */
+	/* Recording of promises may take the thread's CPU time divided by these numbers.  From the first one on, the promises of
+	 * only one in N requests are recorded; if that does not help, the recording of promises ends at the second one. */
+	MAX_SHARE = 10,
+	END_SHARE = 4,
+	MAX_INTERVAL = 1 << 10 /* maximum N */
 };
 
 struct promise {
@@ -35,7 +40,8 @@ struct function {
 /* A running callback (reaction) of a promise. */
 struct reaction {
 	weft_id before;
-	unsigned base; /* number of functions on the stack below the callback */
+	unsigned base;    /* number of functions on the stack below the callback */
+	bool is_followed; /* whether the promise is recorded */
 };
 
 static __thread struct thread {
@@ -56,10 +62,10 @@ static __thread struct thread {
 	handle settled;
 	weft_id settled_id, settled_by;
 	unsigned events;
-	uint64_t spent_ns,
-	    /* CPU time of this file's code in the current window, and CPU time of the thread when the window began (0: no
-	     * window). */
-	    window_ns;
+	/* CPU time of this file's code in the current window, that of measuring it, and the thread's CPU time when the window
+	 * began (0: no window). */
+	uint64_t spent_ns, clock_ns, window_ns;
+	unsigned interval; /* the promises of one in so many requests are recorded; 0: of all requests */
 	bool is_given_up;
 } * here __attribute__((tls_model("initial-exec")));
 
@@ -119,6 +125,7 @@ static void forget_promises(struct thread *t)
 	t->function_count = t->reaction_count = t->base = 0;
 	t->plain = t->derived = (struct made){0};
 	t->window_ns = 0;
+	t->interval = 0;
 	t->is_given_up = false;
 	if (t->settled)
 		weft__v8.dispose_global(t->settled);
@@ -266,9 +273,22 @@ static void handle_derived(handle context, handle promise, weft_id input, struct
 		record_await(join, p->id);
 }
 
+/* Returns whether promises that the running code makes are recorded.  If not all are, the request or other operation whose
+ * callback runs decides for all that follows from it. */
+static bool is_followed(void)
+{
+	if (!here->interval || here->function_count > here->base)
+		return true;
+	if (here->reaction_count)
+		return here->reactions[here->reaction_count - 1].is_followed;
+	return ((uint64_t)weft__hook_thread.running * 0x9e3779b97f4a7c15u >> 32) % here->interval == 0;
+}
+
 static void handle_init(handle context, handle promise, handle parent)
 {
 	unsigned depth;
+	if (!is_followed())
+		return;
 	struct js_place *place = weft__node_find_place(here->of, &depth);
 	if (!place)
 		return;
@@ -296,9 +316,9 @@ static void handle_before(weft_id id)
 {
 	if (here->reaction_count == MAX_DEPTH)
 		return;
-	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_thread.running, here->base};
-	here->base = here->function_count;
 	struct promise *p = find_promise(id);
+	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_thread.running, here->base, p != NULL};
+	here->base = here->function_count;
 	const weft_id owner = p ? p->owner : 0;
 	if (owner) {
 		struct promise *function = find_promise(owner);
@@ -379,21 +399,42 @@ static void give_up(void)
 	}
 	forget_promises(here);
 	here->is_given_up = true;
+	weft__hook_add_to_report("promises only of the beginning");
 	WEFT_NOTE(
 	    weft__hook_thread.root, "promises of JavaScript are not recorded from now on: this took a quarter of the CPU time");
 }
 
-static void check_share(uint64_t begin_ns)
+/* Records the promises of fewer requests, so that they take about half of their share of the CPU time.  Promises that are
+ * recorded already are followed to their ends. */
+static void record_fewer(uint64_t cpu_ns)
+{
+	char text[96];
+	const uint64_t factor = here->spent_ns * 2 * MAX_SHARE / cpu_ns, wanted = factor * (here->interval ? here->interval : 1);
+	if (!here->interval)
+		weft__hook_add_to_report("promises of some requests only");
+	here->interval = wanted < MAX_INTERVAL ? (unsigned)wanted : MAX_INTERVAL;
+	snprintf(text, sizeof text, "promises of one in %u requests are recorded from now on: they took %u%% of the CPU time",
+	    here->interval, (unsigned)(here->spent_ns * 100 / cpu_ns));
+	weft_note(weft__hook_thread.root, text);
+}
+
+/* clock_ns: time that one call of the clock takes, which is more than many events take. */
+static void check_share(uint64_t begin_ns, uint64_t clock_ns)
 {
 	enum { WINDOW_NS = 1000000000 };
 	const uint64_t now_ns = read_cpu_time();
 	here->spent_ns += MEASURED_EVENTS * (now_ns - begin_ns);
+	here->clock_ns += MEASURED_EVENTS * clock_ns;
 	if (here->window_ns && now_ns - here->window_ns < WINDOW_NS)
 		return;
-	if (here->window_ns && here->spent_ns > (now_ns - here->window_ns) / MAX_SHARE)
+	here->spent_ns -= here->clock_ns < here->spent_ns ? here->clock_ns : here->spent_ns;
+	const uint64_t cpu_ns = here->window_ns ? now_ns - here->window_ns : 0;
+	if (cpu_ns && here->interval && here->spent_ns > cpu_ns / END_SHARE)
 		give_up();
+	else if (cpu_ns && here->interval < MAX_INTERVAL && here->spent_ns > cpu_ns / MAX_SHARE)
+		record_fewer(cpu_ns);
 	here->window_ns = now_ns;
-	here->spent_ns = 0;
+	here->spent_ns = here->clock_ns = 0;
 }
 
 void weft__node_handle_promise(int type, handle promise, handle parent)
@@ -401,10 +442,10 @@ void weft__node_handle_promise(int type, handle promise, handle parent)
 	if ((here && here->is_given_up && here->epoch == weft__hook_epoch) || !weft__node_begin())
 		return;
 	const bool is_measured = here && here->events++ % MEASURED_EVENTS == 0;
-	const uint64_t begin_ns = is_measured ? read_cpu_time() : 0;
+	const uint64_t before_ns = is_measured ? read_cpu_time() : 0, begin_ns = is_measured ? read_cpu_time() : 0;
 	handle_event(weft__v8.try_get_current(), type, promise, parent);
 	if (is_measured && !here->is_given_up)
-		check_share(begin_ns);
+		check_share(begin_ns, begin_ns - before_ns);
 }
 
 /* No JavaScript runs when the loop sleeps.  So functions that a terminated script or a wrong guess has left on the stack are

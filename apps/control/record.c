@@ -156,8 +156,9 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
 	if (wants_profile && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
-	if (o->js && strcmp(o->js, "promises") != 0 && strcmp(o->js, "off") != 0)
-		return cli_fail_verb("record", "--js is promises or off, not %s", o->js);
+	if (o->js && strcmp(o->js, "off") != 0 && strcmp(o->js, "http") != 0 && strcmp(o->js, "promises") != 0 &&
+	    strcmp(o->js, "all") != 0)
+		return cli_fail_verb("record", "unknown value: --js=%s; use off, http, promises or all", o->js);
 	if (o->python && strcmp(o->python, "all") != 0 && strcmp(o->python, "tasks") != 0 && strcmp(o->python, "off") != 0)
 		return cli_fail_verb("record", "unknown value: --python=%s; use all, tasks or off", o->python);
 	/* A flight recorder does nothing until it is asked. */
@@ -672,8 +673,8 @@ int cli_record(struct cli_args *args)
 		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), of all threads RATE "
 		"times "
 		"a second (default: 997), or do not (off)"},
-	    {"js", 0, CLI_TEXT, &o.js, "promises|off",
-		"record the async functions and promises of Node.js (promises, the default), or do not (off)"},
+	    {"js", 0, CLI_TEXT, &o.js, "LEVEL",
+		"record of Node.js: off, http (requests and lines), promises (default), or all (also of node_modules)"},
 	    {"python", 0, CLI_TEXT, &o.python, "all|tasks|off",
 		"record tasks, locks and threads of Python (all, the default), only tasks of event loops (tasks), or nothing of "
 		"them (off)"},

@@ -2,7 +2,7 @@
 """Faults of JavaScript programs: a finding or `weft waits` names the async function and the line.
 
 	node_test.py NAME WEFT	the names are those of FAULTS, and `waits`, `same`, `share`, `start`, `sites`, `requests`,
-			`asks`, `encrypted`, `http2`, `off`, `others`
+			`asks`, `encrypted`, `http2`, `levels`, `sampled`, `others`
 
 SPDX-License-Identifier: ISC"""
 
@@ -85,9 +85,35 @@ class Sub extends Promise {}
 SHARE = """
 async function leaf(i) { return i; }
 (async () => {
-    while (process.cpuUsage().user < 4e6)
+    while (process.cpuUsage().user < 26e5)
         for (let i = 0; i < 1000; i++) await leaf(i);
 })();
+"""
+
+SAMPLED = """
+const http = require('http');
+async function leaf(i) { return i; }
+async function handler(request, response) {
+    for (let i = 0; i < 300; i++) await leaf(i);
+    for (const end = Date.now() + 2; Date.now() < end;) {}
+    response.end('ok');
+}
+http.createServer(handler).listen(0, '127.0.0.1', function () {
+    const options = { port: this.address().port, host: '127.0.0.1', agent: new http.Agent({ keepAlive: true }) };
+    const get = () => http.get(options, answer => answer.resume().on('end', () => process.cpuUsage().user < 22e5 ? get() : process.exit()));
+    get();
+});
+"""
+
+LEVELS = """
+const { leaf } = require('dep'), http = require('http');
+async function own() { await leaf(); }
+http.createServer((request, response) => response.end('ok')).listen(0, '127.0.0.1', function () {
+    http.get({ port: this.address().port, host: '127.0.0.1', path: '/orders/8472' }, answer => answer.resume().on('end', async () => {
+        await own();
+        setTimeout(() => process.exit(), 5);
+    }));
+});
 """
 
 # The file is looked at while the script still runs.
@@ -287,6 +313,20 @@ def share(weft, folder):
         fail('the recording goes on')
 
 
+def sampled(weft, folder):
+    """A busy server is recorded with the promises of some requests only, and the trace says so."""
+    recording, trace = record(weft, folder, SAMPLED)
+    expect(recording.status, 0, 'the status')
+    if not re.search(r'promises of one in \d+ requests are recorded from now on', show(weft, 'events', trace)):
+        fail('all requests are followed')
+    if 'promises of some requests only' not in show(weft, 'info', trace):
+        fail('weft info does not say it')
+    counts = show(weft, 'stats', trace)
+    requests, handlers = (int(re.search(rf'(?m)^(\d+) {what}', counts)[1]) for what in ('request "GET /"', 'coroutine "handler"'))
+    if not 0 < handlers < requests:
+        fail(f'{handlers} handlers of {requests} requests')
+
+
 def start(weft, folder):
     """Before the first turn of the loop nothing is delayed."""
     _, trace = record(weft, folder, START)
@@ -401,19 +441,24 @@ def http2(weft, folder):
     refuse_values(trace)
 
 
-def off(weft, folder):
-    """Without promises of JavaScript, requests have names, and timers have lines."""
-    write(folder, 'fault.js', REQUESTS)
-    recording = Recording(weft, os.path.join(folder, 't'), [need('node'), 'fault.js'], cwd=folder, record=['--js=off'])
-    expect(recording.status, 0, 'the status')
-    dumped = show(weft, 'dump', recording.trace())
-    for what in (r'request .*"GET /slow/:id"', r'request .*"GET http://\S+/slow/:id"', r'timer .* at \S*fault.js:\d+'):
-        if not re.search(rf'(?m)^promise \d+ {what}', dumped):
-            fail(f'no {what}: {dumped}')
-    if re.search(r'(?m)^promise \d+ (coroutine|promise|wait|join) ', dumped):
-        fail(f'promises of JavaScript are recorded: {dumped}')
+def levels(weft, folder):
+    """--js decides whether lines and which promises are recorded; requests always have names."""
+    os.makedirs(os.path.join(folder, 'node_modules'))
+    write(os.path.join(folder, 'node_modules'), 'dep.js', 'exports.leaf = async function leaf() { await null; };')
+    write(folder, 'fault.js', LEVELS)
+    at_line, own, other = r'request .* at \S*fault.js:\d+', 'coroutine .*"own"', 'coroutine .*"leaf"'
+    for level, shown, hidden in (('off', [], [at_line, own, other]), ('http', [at_line], [own, other]), ('all', [at_line, own, other], [])):
+        recording = Recording(weft, os.path.join(folder, level), [need('node'), 'fault.js'], cwd=folder, record=['--js=' + level])
+        expect(recording.status, 0, 'the status')
+        dumped = show(weft, 'dump', recording.trace())
+        for what in ['request .*"GET /orders/:id"', 'request .*"GET http://\S+/orders/:id"', *shown]:
+            if not re.search(rf'(?m)^promise \d+ {what}', dumped):
+                fail(f'--js={level}: no {what}: {dumped}')
+        for what in hidden:
+            if re.search(rf'(?m)^promise \d+ {what}', dumped):
+                fail(f'--js={level}: {what}: {dumped}')
     wrong = subprocess.run([weft, 'record', '--js=some', '-o', os.path.join(folder, 'u'), '--', 'true'], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    expect((wrong.returncode, wrong.stderr), (2, 'weft record: --js is promises or off, not some\n'), 'an unknown value')
+    expect((wrong.returncode, wrong.stderr), (2, 'weft record: --js is off, http, promises or all, not some\n'), 'an unknown value')
 
 
 def others(weft, folder):
@@ -434,7 +479,7 @@ def main():
         if name in FAULTS:
             fault(weft, folder, name)
         else:
-            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'off': off, 'others': others, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
+            {'waits': waits, 'encrypted': lambda *to: asks(*to, ENCRYPTED, 'https'), 'http2': http2, 'levels': levels, 'sampled': sampled, 'others': others, 'same': same, 'share': share, 'start': start, 'sites': sites, 'requests': requests, 'asks': asks}[name](weft, folder)
 
 
 main()
