@@ -86,7 +86,8 @@ static char *copy_string(isolate of, handle string, size_t max)
 
 static bool is_of_user(const char *file)
 {
-	return file && *file && strncmp(file, "node:", 5) != 0 && !strstr(file, "/node_modules/");
+	return file && *file && strncmp(file, "node:", 5) != 0 && strncmp(file, "wasm:", 5) != 0 &&
+	       !strstr(file, "/node_modules/");
 }
 
 /* Returns the source text of a place, from the column on; NULL: unknown. */

@@ -77,7 +77,7 @@ struct weft__uv_object {
 	uint64_t since, input_since;
 	struct weft_record_place *site, *read_site;
 	struct weft_record_site *line; /* place in a language whose runtime contains libuv; NULL: `site` is the place */
-	weft_id asker;                 /* for a stream: the promise for which it was made; 0: unknown, or it has asked */
+	weft_id asker;                 /* for a stream, and the handle of setImmediate(): promise for which it works; 0: none */
 	weft__uv_tag asker_actor;      /* for a stream: the actor then; later that of its last request */
 	weft_id asker_request;         /* for a stream: the request of another end for which that actor worked; 0: none */
 	weft_id part_of;               /* the promise that owns it, because only that runtime knows it; 0: none */

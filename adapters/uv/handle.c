@@ -10,6 +10,7 @@
 
 #include "adapters/uv/callback.h"
 #include "adapters/uv/promise.h"
+#include "adapters/uv/question.h"
 #include "adapters/uv/slots.h"
 
 /* Returns the promise kind of a handle, and the start of its label.  If the start of the label ends with a space, the
@@ -554,6 +555,7 @@ static void place_repeating(struct weft__uv_object *object, const char *what, co
 		weft__uv_end(object, weft__hook_thread.running);
 	object->site = NULL;
 	object->line = line ? line : object->line;
+	object->asker = weft__uv_question_note_asker(object);
 	weft__uv_here.keeper = weft__uv_tag_of(object);
 	begin_repeating(object, what, function);
 }

@@ -138,18 +138,28 @@ static const struct weft__loop_fd *find_open_request(weft__uv_tag actor)
 	return info && weft__loop_is_nothing(&info->loop) && info->loop.request ? &info->loop : NULL;
 }
 
+/* Returns the handle by which a language's runtime keeps the loop for setImmediate(), if code that it keeps the loop for runs;
+ * else NULL.  It works for the promise that called setImmediate() first. */
+static const struct weft__uv_object *find_running_keeper(void)
+{
+	const struct weft__uv_object *keeper = weft__uv_find(weft__uv_here.keeper);
+	return keeper && keeper->id && keeper->id == weft__hook_thread.running ? keeper : NULL;
+}
+
 weft_id weft__uv_question_get_asker(void)
 {
 	const struct weft__uv_here *here = &weft__uv_here;
 	const weft_id running = weft__hook_thread.running;
-	return here->answered && here->answered == running ? here->asked_by : running;
+	const struct weft__uv_object *keeper = find_running_keeper();
+	return keeper ? keeper->asker : here->answered && here->answered == running ? here->asked_by : running;
 }
 
 weft_id weft__uv_question_note_asker(struct weft__uv_object *stream)
 {
 	const struct weft__loop_fd *from = find_open_request(weft__uv_here.actor);
-	stream->asker_actor = weft__uv_here.actor;
-	stream->asker_request = from ? from->request : 0;
+	const struct weft__uv_object *keeper = find_running_keeper();
+	stream->asker_actor = keeper ? keeper->asker_actor : weft__uv_here.actor;
+	stream->asker_request = keeper ? keeper->asker_request : from ? from->request : 0;
 	return weft__uv_question_get_asker();
 }
 
