@@ -23,9 +23,10 @@ int LLVMFuzzerTestOneInput(const unsigned char *bytes, size_t size)
 			abort();
 		if (state.held > sizeof state.head)
 			abort();
-		char host[WEFT_HOST_BYTES];
+		char host[WEFT_HOST_BYTES], parent[WEFT_TRACE_PARENT_BYTES];
 		weft_protocol_host(bytes + at, count, host);
-		if (!memchr(host, 0, sizeof host))
+		weft_protocol_trace_parent(bytes + at, count, parent);
+		if (!memchr(host, 0, sizeof host) || !memchr(parent, 0, sizeof parent))
 			abort();
 		weft_protocol_answer(&state, bytes + at, count, &answer);
 		if (!memchr(answer.result, 0, sizeof answer.result))

@@ -81,6 +81,18 @@ static inline void weft__loop_release(struct weft__loop_fd *c)
 	__atomic_store_n(&c->is_busy, 0, __ATOMIC_RELEASE);
 }
 
+/* Records the W3C traceparent in the first bytes of the request that has begun, if they have one.  No other header's value is
+ * recorded. */
+static inline void weft__loop_note_trace_parent(const struct weft__loop_fd *c, const void *bytes, size_t count)
+{
+	char parent[WEFT_TRACE_PARENT_BYTES];
+	if (c->protocol.protocol != WEFT_PROTOCOL_HTTP1)
+		return;
+	weft_protocol_trace_parent(bytes, count, parent);
+	if (parent[0])
+		weft__detail(c->request, WEFT_DETAIL_TRACE_PARENT, 0, parent);
+}
+
 /* Resets a locked state for the current recording. */
 void weft__loop_begin_entry(struct weft__loop_fd *c, enum weft__loop_role role);
 

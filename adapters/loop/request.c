@@ -302,6 +302,7 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 			weft_signal_only(WEFT_SYSTEM_ID, c->connection);
 		end_request(fd, c, NULL); /* the program has read the next question of a pipeline */
 		begin_request(c, &question, c->connection, false, caller);
+		weft__loop_note_trace_parent(c, piece.iov_base, piece.iov_len);
 		weft__loop_enqueue(fd);
 	} else if (c->role == WEFT__LOOP_EITHER) {
 		forget_protocol(c);

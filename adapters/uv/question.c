@@ -75,6 +75,7 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 	} else if (weft_protocol_question(&c->protocol, buf->base, (size_t)got, false, &question)) {
 		end_request(c, connection->id, NULL); /* the next question of a pipeline */
 		begin_request(connection, c, &question);
+		weft__loop_note_trace_parent(c, buf->base, (size_t)got);
 	}
 	const weft_id id = c->request ? c->request : connection->id;
 	const bool continues = c->request && c->request == before;

@@ -550,6 +550,18 @@ static int apply_inference(struct weft__build *b, const struct weft_event *ev, i
 	return status;
 }
 
+static int add_trace_parent(struct weft__build *b, const struct weft_event *ev)
+{
+	uint32_t p, text;
+	int status = get_promise(b, ev, ev->a, &p);
+	if (status < 0 || (status = intern_text(b, ev->text, &text)) < 0)
+		return status;
+	struct weft_trace_parent *parent = weft_vec_push(&b->trace_parents);
+	if (parent)
+		*parent = (struct weft_trace_parent){p, text};
+	return parent ? WEFT_OK : WEFT_ENOMEM;
+}
+
 /* Notes the source location at which the stream calls its next wait, hold, pause or sleep. */
 static int apply_place(struct weft__build *b, const struct weft_event *ev)
 {
@@ -586,6 +598,8 @@ static int apply_detail(struct weft__build *b, const struct weft_event *ev, int6
 		return apply_inference(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CLAIM)
 		return apply_claim(b, ev, time_ns);
+	if (ev->kind == WEFT_DETAIL_TRACE_PARENT)
+		return add_trace_parent(b, ev);
 	if (ev->kind == WEFT_DETAIL_MESSAGE)
 		return apply_message(b, ev, time_ns);
 	if (ev->kind == WEFT_DETAIL_CONNECTION)
@@ -1041,6 +1055,7 @@ static void free_build(struct weft__build *b)
 	weft_vec_free(&b->stacks);
 	weft_vec_free(&b->spins);
 	weft_vec_free(&b->earlier_starts);
+	weft_vec_free(&b->trace_parents);
 	weft_vec_free(&b->rounds);
 	weft_vec_free(&b->deaths);
 	weft_vec_free(&b->snapshot_reasons);

@@ -357,6 +357,12 @@ static void order_labels(struct weft__build *b)
 	}
 }
 
+static int compare_trace_parents(const void *x, const void *y)
+{
+	const struct weft_trace_parent *a = x, *b = y;
+	return WEFT_ORDER(a->promise, b->promise) ?: WEFT_ORDER(a->text, b->text);
+}
+
 static int compare_intervals(const void *a, const void *b)
 {
 	const struct weft_interval *x = a, *y = b;
@@ -628,6 +634,8 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	HAND_OVER(&b->stacks, stack);
 	HAND_OVER(&b->spins, spin);
 	HAND_OVER(&b->earlier_starts, earlier_start);
+	weft_sort(b->trace_parents.items, b->trace_parents.count, sizeof *b->trace_parents.items, compare_trace_parents);
+	HAND_OVER(&b->trace_parents, trace_parent);
 	HAND_OVER(&b->rounds, round);
 	HAND_OVER(&b->deaths, death);
 	HAND_OVER(&b->snapshot_reasons, snapshot_reason);

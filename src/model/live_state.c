@@ -589,6 +589,7 @@ static bool apply_detail(struct weft_live_state *s, const struct weft_event *e)
 	switch ((enum weft_detail)e->kind) {
 	case WEFT_DETAIL_CONNECTION: return apply_connection(s, e);
 	case WEFT_DETAIL_STACK:
+	case WEFT_DETAIL_TRACE_PARENT:
 	case WEFT_DETAIL_BOUND: return set_fact(s, e);
 	case WEFT_DETAIL_INFERRED:
 	case WEFT_DETAIL_EXPECTED:

@@ -31,6 +31,7 @@ void weft_model_destroy(struct weft_model *model)
 	free(model->stacks);
 	free(model->spins);
 	free(model->earlier_starts);
+	free(model->trace_parents);
 	free(model->rounds);
 	free(model->deaths);
 	free(model->snapshot_reasons);
@@ -197,6 +198,14 @@ uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t
 	const size_t first = WEFT_FIND_FIRST(i, 0, model->callback_count, weft__compare_callbacks(&calls[i], &sought) >= 0);
 	const bool found = first < model->callback_count && calls[first].promise == p && calls[first].time_ns <= to_ns;
 	return found ? calls[first].site : WEFT_NONE;
+}
+
+struct weft_str weft_model_trace_parent(const struct weft_model *model, uint32_t promise)
+{
+	const struct weft_trace_parent *all = model->trace_parents;
+	const size_t i = WEFT_FIND_FIRST(s, 0, model->trace_parent_count, all[s].promise >= promise);
+	return i < model->trace_parent_count && all[i].promise == promise ? weft_model_text(model, all[i].text)
+									  : (struct weft_str){"", 0};
 }
 
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise)

@@ -210,6 +210,11 @@ struct weft_earlier_start {
 	uint32_t promise;
 };
 
+/* The W3C traceparent that a request carried. */
+struct weft_trace_parent {
+	uint32_t promise, text;
+};
+
 struct weft_sample {
 	int64_t time_ns;
 	int64_t value;
@@ -282,6 +287,8 @@ struct weft_model {
 	size_t spin_count;
 	struct weft_earlier_start *earlier_starts; /* sorted by promise */
 	size_t earlier_start_count;
+	struct weft_trace_parent *trace_parents; /* sorted by promise */
+	size_t trace_parent_count;
 	struct weft_round *rounds; /* sorted by end time */
 	size_t round_count;
 	struct weft_death *deaths; /* in time order */
@@ -385,6 +392,9 @@ uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t
 /* Returns the samples of a stream's thread within from_ns..to_ns, and their number.  Logarithmic. */
 const struct weft_stack_sample *weft_model_samples(
     const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, size_t *count);
+
+/* Returns the W3C traceparent that a request carried; empty if it carried none.  Logarithmic. */
+struct weft_str weft_model_trace_parent(const struct weft_model *model, uint32_t promise);
 
 /* Returns the call stack at the creation of a promise; empty if it is unknown.  Logarithmic. */
 struct weft_str weft_model_callers(const struct weft_model *model, uint32_t promise);

@@ -74,6 +74,7 @@ struct weft__build {
 	WEFT_VEC(struct weft_stack) stacks;
 	WEFT_VEC(struct weft_spin) spins;
 	WEFT_VEC(struct weft_earlier_start) earlier_starts;
+	WEFT_VEC(struct weft_trace_parent) trace_parents;
 	WEFT_VEC(struct weft_round) rounds;
 	WEFT_VEC(struct weft_death) deaths;
 	WEFT_VEC(struct weft_snapshot_reason) snapshot_reasons;

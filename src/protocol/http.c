@@ -102,35 +102,57 @@ static bool is_host_char(unsigned char c)
 	return weft__is_letter(c) || weft__is_digit(c) || c == '.' || c == '-' || c == '_' || c == ':' || c == '[' || c == ']';
 }
 
-void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES])
+/* Returns the value of a field, such as "host:", in the head of a request; NULL if the bytes do not have it. */
+static const unsigned char *find_field(const unsigned char *at, const unsigned char *end, const char *field, size_t field_bytes)
 {
-	static const char field[] = "host:";
-	enum { FIELD_BYTES = sizeof field - 1 };
-	const unsigned char *at = bytes, *end = at + count;
-	size_t length = 0;
-	host[0] = 0;
 	while ((at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
 		size_t same = 0;
 		at++;
 		if (at < end && (*at == '\r' || *at == '\n'))
-			return; /* the end of the head */
-		while (same < FIELD_BYTES && same < (size_t)(end - at) && (at[same] | 0x20) == (field[same] | 0x20))
+			return NULL; /* the end of the head */
+		while (same < field_bytes && same < (size_t)(end - at) && (at[same] | 0x20) == (field[same] | 0x20))
 			same++;
-		if (same == FIELD_BYTES)
-			break;
+		if (same < field_bytes)
+			continue;
+		at += field_bytes;
+		while (at < end && (*at == ' ' || *at == '\t'))
+			at++;
+		return at;
 	}
-	if (!at)
-		return;
-	at += FIELD_BYTES;
-	while (at < end && (*at == ' ' || *at == '\t'))
-		at++;
-	while (at + length < end && is_host_char(at[length]))
+	return NULL;
+}
+
+/* Copies the value of a field, with a NUL, if all its characters are allowed and the line ends in these bytes. */
+static void copy_field(
+    const void *bytes, size_t count, const char *field, bool (*is_allowed)(unsigned char), char *value, size_t size)
+{
+	const unsigned char *end = (const unsigned char *)bytes + count, *at = find_field(bytes, end, field, strlen(field));
+	size_t length = 0;
+	value[0] = 0;
+	while (at && at + length < end && is_allowed(at[length]))
 		length++;
-	const bool is_whole = at + length < end && (at[length] == '\r' || at[length] == '\n');
-	if (!is_whole || length >= WEFT_HOST_BYTES)
+	if (!at || at + length >= end || (at[length] != '\r' && at[length] != '\n') || length >= size)
 		return;
-	memcpy(host, at, length);
-	host[length] = 0;
+	memcpy(value, at, length);
+	value[length] = 0;
+}
+
+void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES])
+{
+	copy_field(bytes, count, "host:", is_host_char, host, WEFT_HOST_BYTES);
+}
+
+static bool is_trace_parent_char(unsigned char c)
+{
+	return c == '-' || weft__is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
+void weft_protocol_trace_parent(const void *bytes, size_t count, char parent[WEFT_TRACE_PARENT_BYTES])
+{
+	copy_field(bytes, count, "traceparent:", is_trace_parent_char, parent, WEFT_TRACE_PARENT_BYTES);
+	const bool is_version_0 = strlen(parent) == WEFT_TRACE_PARENT_BYTES - 1 && !memcmp(parent, "00-", 3);
+	if (!is_version_0 || parent[35] != '-' || parent[52] != '-')
+		parent[0] = 0;
 }
 
 /* Puts the text up to a character that names do not have. */

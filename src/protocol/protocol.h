@@ -28,7 +28,7 @@ struct weft_protocol_state {
 	unsigned char head[62];
 };
 
-enum { WEFT_QUESTION_BYTES = 80, WEFT_HOST_BYTES = 40 };
+enum { WEFT_QUESTION_BYTES = 80, WEFT_HOST_BYTES = 40, WEFT_TRACE_PARENT_BYTES = 56 };
 
 /* Name of a question, and what answer is expected. */
 struct weft_question {
@@ -48,6 +48,10 @@ bool weft_protocol_question(
 /* Copies the host that an HTTP/1 request is for, such as "api.example:8080", with a NUL.  Empty: it is not in these bytes, which
  * begin with the request, or is too long. */
 void weft_protocol_host(const void *bytes, size_t count, char host[WEFT_HOST_BYTES]);
+
+/* Copies the value of the header traceparent of an HTTP/1 request, with a NUL.  Empty: these bytes, which begin with the request,
+ * have no valid one. */
+void weft_protocol_trace_parent(const void *bytes, size_t count, char parent[WEFT_TRACE_PARENT_BYTES]);
 
 /* The decoded head of an HTTP/2 request: strings, or NULL. */
 struct weft_http2_head {

@@ -194,6 +194,31 @@ static void test_requests_have_hosts(void **test)
 	expect_host(BYTES("GET / HTTP/1.1\r\nHost: a234567890123456789012345678901234567890\r\n"), "");
 }
 
+static void expect_trace_parent(const char *bytes, size_t count, const char *want)
+{
+	char parent[WEFT_TRACE_PARENT_BYTES], *copy = malloc(count);
+	assert_non_null(copy);
+	memcpy(copy, bytes, count);
+	weft_protocol_trace_parent(copy, count, parent);
+	assert_string_equal(parent, want);
+	free(copy);
+}
+
+static void test_requests_have_trace_parents(void **test)
+{
+#define PARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	static const char head[] = "GET / HTTP/1.1\r\nCookie: traceparent: 00-\r\nTraceParent:" PARENT "\r\n\r\n";
+	const size_t end = (size_t)(strstr(head, "-01\r") - head) + 4;
+	for (size_t count = 1; count < sizeof head; count++)
+		expect_trace_parent(head, count, count >= end ? PARENT : "");
+	expect_trace_parent(BYTES("GET / HTTP/1.1\r\n\r\ntraceparent: " PARENT "\r\n"), "");
+	expect_trace_parent(BYTES("GET / HTTP/1.1\r\ntraceparent: " PARENT "0\r\n"), "");
+	expect_trace_parent(BYTES("GET / HTTP/1.1\r\ntraceparent: my secret\r\n"), "");
+	expect_trace_parent(
+	    BYTES("GET / HTTP/1.1\r\ntraceparent: 00-00000000000000000000000000000000000000000000000000-01\r\n"), "");
+#undef PARENT
+}
+
 static void test_requests_of_http2_have_names(void **test)
 {
 	char name[WEFT_QUESTION_BYTES], path[200];
@@ -246,6 +271,7 @@ int main(void)
 	    cmocka_unit_test(test_statements_have_keyword_and_table),
 	    cmocka_unit_test(test_answers_have_results),
 	    cmocka_unit_test(test_requests_have_hosts),
+	    cmocka_unit_test(test_requests_have_trace_parents),
 	    cmocka_unit_test(test_requests_of_http2_have_names),
 	    cmocka_unit_test(test_dns_messages_have_names),
 	};
