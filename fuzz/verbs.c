@@ -18,6 +18,7 @@
 #include "analysis/queries/waits.h"
 #include "base/vec.h"
 #include "export/export.h"
+#include "export/otlp.h"
 #include "export/tar.h"
 #include "layout/layout.h"
 
@@ -104,6 +105,13 @@ static int check_stack(void *ctx, const char *const *frames, size_t count, int64
 	return 0;
 }
 
+static int discard_batch(void *ctx, const void *bytes, size_t size, size_t spans)
+{
+	(void)ctx, (void)bytes;
+	require(size > 0 && spans > 0, "a message has spans");
+	return 0;
+}
+
 /* Converts to the formats that need a model. */
 static void convert_model(const struct weft_trace *trace, const struct weft_model *model)
 {
@@ -117,6 +125,9 @@ static void convert_model(const struct weft_trace *trace, const struct weft_mode
 		    WEFT_OK,
 	    "perfetto can be written");
 	require(weft_export_chrome(trace, model, discard_output, NULL, &losses, NULL) == WEFT_OK, "chrome's JSON can be written");
+	const struct weft_otlp_options otlp = {.version = "0", .after_utc_ns = INT64_MIN};
+	struct weft_otlp_stats written;
+	require(weft_export_otlp(model, &otlp, discard_batch, NULL, &losses, &written, NULL) == WEFT_OK, "spans can be written");
 	weft_layout_destroy(layout);
 	for (int by = 0; by < 2; by++)
 		require(weft_folded(model, (enum weft_folded_by)by, check_stack, NULL, NULL) == WEFT_OK, "stacks can be written");

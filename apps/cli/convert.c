@@ -6,6 +6,7 @@
 #include "analysis/index/path.h"
 #include "analysis/queries/flame_stacks.h"
 #include "apps/cli/feature_list.h"
+#include "apps/cli/otlp.h"
 #include "apps/cli/sqlite.h"
 #include "cli.h"
 #include "export/export.h"
@@ -205,16 +206,28 @@ static int write_sqlite(const struct cli_input *input, const char *out)
 #endif
 }
 
+/* ---- OpenTelemetry ---- */
+
+static int write_otlp(const struct cli_input *input, const char *out)
+{
+	struct weft_losses losses;
+	const int exit = cli_otlp_write(input, out, &losses);
+	if (exit == CLI_OK)
+		note_losses(out, "otlp", &losses);
+	return exit;
+}
+
 /* ---- The verb ---- */
 
-enum format { MIRAGE, NATIVE, PERFETTO, CHROME, FIREFOX, FOLDED, SQLITE, FORMAT_COUNT };
+enum format { MIRAGE, NATIVE, PERFETTO, CHROME, FIREFOX, FOLDED, SQLITE, OTLP, FORMAT_COUNT };
 static const char *const formats[FORMAT_COUNT] = {[MIRAGE] = "mirage",
     [NATIVE] = "native",
     [PERFETTO] = "perfetto",
     [CHROME] = "chrome",
     [FIREFOX] = "firefox",
     [FOLDED] = "folded",
-    [SQLITE] = "sqlite"};
+    [SQLITE] = "sqlite",
+    [OTLP] = "otlp"};
 
 static enum format parse_format(const char *name)
 {
@@ -235,10 +248,9 @@ int cli_convert(struct cli_args *args)
 	const char *out = NULL, *name = NULL, *flows = NULL, *by = NULL;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "write to this file, or - for standard output; native: to this new directory"},
-	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|firefox|folded|sqlite",
+	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|firefox|folded|sqlite|otlp",
 		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, firefox for profiler.firefox.com, "
-		"folded for flame "
-		"graphs"},
+		"folded for flame graphs, otlp for OpenTelemetry"},
 	    {"by", 0, CLI_TEXT, &by, "run|wait|function",
 		"folded: measure how long promises ran (default), how long they waited, or which functions ran in long runs"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
@@ -250,11 +262,11 @@ int cli_convert(struct cli_args *args)
 		return exit;
 	if (!name)
 		return cli_fail_verb(
-		    "convert", "no format; use --to=mirage, native, perfetto, chrome, firefox, folded or sqlite");
+		    "convert", "no format; use --to=mirage, native, perfetto, chrome, firefox, folded, sqlite or otlp");
 	const enum format format = parse_format(name);
 	if (format == FORMAT_COUNT)
-		return cli_fail_verb(
-		    "convert", "unknown format: --to=%s; use mirage, native, perfetto, chrome, firefox, folded or sqlite", name);
+		return cli_fail_verb("convert",
+		    "unknown format: --to=%s; use mirage, native, perfetto, chrome, firefox, folded, sqlite or otlp", name);
 	if (flows && format != PERFETTO)
 		return cli_fail_verb("convert", "--flows needs --to=perfetto");
 	if (flows && !is_flows_option(flows))
@@ -283,6 +295,7 @@ int cli_convert(struct cli_args *args)
 	       : format == FIREFOX  ? write_file(&input, out, name, export_firefox)
 	       : format == FOLDED   ? write_folded(&input, out, by)
 	       : format == SQLITE   ? write_sqlite(&input, out)
+	       : format == OTLP     ? write_otlp(&input, out)
 				    : write_file(&input, out, name, export_mirage);
 	cli_close(&input);
 	return exit;

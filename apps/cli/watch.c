@@ -4,6 +4,7 @@
  * counts earlier copies.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include "kept.h"
 #include "kernel/flight.h"
 #include "metrics.h"
+#include "otlp.h"
 #include "rules.h"
 #include "trace/follow.h"
 #include "trace/position.h"
@@ -71,7 +73,7 @@ struct followed_trace {
 };
 
 struct options {
-	const char *save, *exec, *metrics;
+	const char *save, *exec, *metrics, *otlp;
 	bool json;
 	int64_t patience_ns, window_ns;
 	uint64_t per_hour, cpu_percent;
@@ -90,6 +92,7 @@ struct watch {
 	bool has_scanned;
 	struct cli_meters *meters; /* NULL: without --metrics */
 	struct cli_metrics_server *server;
+	struct cli_otlp *otlp; /* NULL: without --otlp */
 	uint64_t found, saved;
 	int64_t ordered_ns; /* time at which keep_order() last did something; 0: never */
 	int64_t unsaved;    /* troubles whose copy failed */
@@ -371,14 +374,18 @@ static void check_findings(struct scan *scan)
 {
 	struct weft_findings *findings;
 	struct weft_error err;
-	const struct options *o = &scan->watch->options;
 	if (weft_explain(&findings, scan->model, NULL, &err) < 0)
 		return;
 	cli_meters_add_findings(scan->watch->meters, scan->followed_trace->path, findings, scan->model);
-	for (size_t i = 0; (o->alerts_on_certain || o->alerts_on_uncertain) && i < findings->count; i++) {
+	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *f = &findings->findings[i];
 		char promise_name[TEXT_BYTES / 2], why[TEXT_BYTES];
-		if (!is_trouble(scan, f))
+		/* A wait that may still end is sent when it is a trouble. */
+		const bool may_end = (!f->sure || f->kind == WEFT_FINDING_HANG) && f->end_ns >= scan->model->end_ns,
+			   alarms = is_trouble(scan, f);
+		if (alarms || (f->severity == WEFT_SEVERITY_ALARM && (!may_end || scan->has_ended)))
+			cli_otlp_add_finding(scan->watch->otlp, scan->followed_trace->path, scan->model, f);
+		if (!alarms)
 			continue;
 		weft_model_name(scan->model, f->promise, promise_name, sizeof promise_name);
 		struct trouble *t = note_trouble(scan, hash_without_digits(weft_finding_name(f->kind), promise_name), 0);
@@ -514,6 +521,12 @@ static void drop_past_troubles(struct followed_trace *f)
 	f->troubles.count = kept;
 }
 
+/* Returns whether this process may access a path.  Unlike access(2), this takes the capabilities of the process into account. */
+static bool may_access(const char *path, int mode)
+{
+	return faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0;
+}
+
 static bool is_ring(const struct weft_follower *follower)
 {
 	struct weft_position start = {.is_somewhere = false};
@@ -526,7 +539,7 @@ static bool is_ring(const struct weft_follower *follower)
 /* Scans a trace.  If a trace cannot be read yet, that is no error. */
 static void scan_trace(struct watch *w, struct followed_trace *f)
 {
-	const bool is_recorded = weft_trace_is_recorded(f->path), is_there = access(f->path, F_OK) == 0;
+	const bool is_recorded = weft_trace_is_recorded(f->path), is_there = may_access(f->path, F_OK);
 	struct scan scan = {.watch = w, .followed_trace = f, .has_ended = !is_recorded};
 	struct weft_error err;
 	if (has_unreported(f) || (f->was_recorded && !is_recorded))
@@ -537,12 +550,13 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 		for (size_t i = 0; i < f->troubles.count; i++)
 			f->troubles.items[i].is_seen = false;
 		check_rules(&scan);
-		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain || w->meters)
+		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain || w->meters || w->otlp)
 			check_findings(&scan);
 		check_snapshot_requests(&scan);
 		drop_past_troubles(f);
 	}
 	f->has_ended = is_there && !is_recorded && session_is_trace(f->path);
+	cli_otlp_update(w->otlp, f->path, f->has_ended);
 	if (f->has_ended) {
 		cli_meters_update(w->meters, f->path, f->follower, true);
 		f->is_ring = is_ring(f->follower);
@@ -624,7 +638,7 @@ static struct followed_trace *follow_trace(struct watch *w, const char *path, co
 static void note_unreadable(struct watch *w, const char *path)
 {
 	struct stat st;
-	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || access(path, R_OK | X_OK) == 0)
+	if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || may_access(path, R_OK | X_OK))
 		return;
 	struct followed_trace *f = errno == EACCES ? follow_trace(w, path, NULL) : NULL;
 	if (f && !f->is_refused)
@@ -674,7 +688,7 @@ static bool scan_all(struct watch *w, char **paths, int count)
 	bool is_pending = false;
 	for (int i = 0; i < count && !stopped; i++) {
 		struct session session = {0};
-		const bool is_there = access(paths[i], F_OK) == 0,
+		const bool is_there = may_access(paths[i], F_OK),
 			   is_several = session_read_all(&session, paths[i]) && !session_is_trace(paths[i]) && is_there;
 		struct followed_trace *f = is_several ? NULL : follow_trace(w, paths[i], NULL);
 		size_t found = !is_several && is_there;
@@ -787,7 +801,7 @@ static int prepare_folder(const char *path)
 {
 	if (path && mkdir(path, 0700) != 0 && errno != EEXIST)
 		return cli_fail("%s: %s", path, strerror(errno));
-	return path && access(path, W_OK | X_OK) != 0 ? cli_fail("%s: %s", path, strerror(errno)) : -1;
+	return path && !may_access(path, W_OK | X_OK) ? cli_fail("%s: %s", path, strerror(errno)) : -1;
 }
 
 static int prepare_metrics(struct watch *w)
@@ -805,9 +819,11 @@ static void wait_for_next_scan(struct watch *w, int64_t rest_ns, int64_t every_n
 	for (int64_t left_ns = rest_ns; left_ns > 0 && !stopped; left_ns = last_seen_ns - now_ns()) {
 		sleep_and_reap(w, weft_min_ns(left_ns, every_ns));
 		for (size_t i = 0; i < w->all.count && left_ns > every_ns && !stopped; i++)
-			if (!w->all.items[i].has_ended)
+			if (!w->all.items[i].has_ended) {
 				/* An error is ignored here, because the next scan reports it. */
 				(void)weft_follower_skip(w->all.items[i].follower, &err);
+				cli_otlp_update(w->otlp, w->all.items[i].path, false);
+			}
 	}
 }
 
@@ -862,6 +878,8 @@ int cli_watch(struct cli_args *args)
 	    {"metrics", 0, CLI_TEXT, &w.options.metrics, "HOST:PORT",
 		"serve http://HOST:PORT/metrics: numbers about all traces in the OpenMetrics format (default "
 		"port: " CLI_METRICS_PORT ")"},
+	    {"otlp", 0, CLI_TEXT, &w.options.otlp, "URL",
+		"send requests, connections and findings as spans to a receiver of OpenTelemetry, such as http://HOST:4318"},
 	    CLI_OPTIONS_RULES(&w.options.rules),
 	    CLI_OPTION_JSON(&w.options.json),
 	    CLI_OPTION_END,
@@ -888,12 +906,15 @@ int cli_watch(struct cli_args *args)
 		exit = prepare_folder(w.options.save);
 	if (exit < 0 && w.options.metrics)
 		exit = prepare_metrics(&w);
+	if (exit < 0 && w.options.otlp)
+		exit = cli_otlp_start(&w.otlp, "watch", w.options.otlp);
 	if (exit < 0) {
 		watch_until_end(&w, args, every_ns);
 		exit = cli_finish(w.unsaved > 0 ? CLI_ERROR : w.found ? CLI_FOUND : CLI_OK);
 	}
 	for (size_t i = 0; i < w.all.count; i++)
 		free_followed(&w.all.items[i], &w.options.rules);
+	cli_otlp_stop(w.otlp);
 	cli_metrics_server_stop(w.server);
 	cli_meters_destroy(w.meters);
 	weft_vec_free(&w.all);

@@ -20,6 +20,8 @@
 	X(TEXT, "texts with a NUL, or too long")                                                                                 \
 	X(ARROW, "arrows that have no length or would connect more than 200 slices")                                             \
 	X(LINK, "links between promises")                                                                                        \
+	X(UNENDED, "promises that have not ended")                                                                               \
+	X(CUT_LINK, "links and labels beyond 32 of a promise")                                                                   \
 	X(WAIT, "waits for several promises at once")                                                                            \
 	X(OVERLAP, "intervals that overlap another interval on their track")                                                     \
 	X(LONG_TEXT, "long texts, cut to 256 bytes so that the output is at most 32 times as large as the trace")

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, MAX_VARINT_BYTES = 10 };
+enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, FIXED32 = 5, MAX_VARINT_BYTES = 10 };
 
 static bool reserve_bytes(struct weft__proto *m, size_t bytes)
 {
@@ -27,13 +27,23 @@ void weft__proto_uint(struct weft__proto *m, unsigned field, uint64_t value)
 	put_varint(m, value);
 }
 
-void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value)
+static void put_fixed(struct weft__proto *m, unsigned field, uint64_t value, unsigned type, int bytes)
 {
 	if (!reserve_bytes(m, MAX_VARINT_BYTES + 8))
 		return;
-	put_varint(m, field << 3 | FIXED64);
-	for (int i = 0; i < 8; i++)
+	put_varint(m, field << 3 | type);
+	for (int i = 0; i < bytes; i++)
 		m->bytes.items[m->bytes.count++] = (unsigned char)(value >> 8 * i);
+}
+
+void weft__proto_fixed32(struct weft__proto *m, unsigned field, uint32_t value)
+{
+	put_fixed(m, field, value, FIXED32, 4);
+}
+
+void weft__proto_fixed64(struct weft__proto *m, unsigned field, uint64_t value)
+{
+	put_fixed(m, field, value, FIXED64, 8);
 }
 
 void weft__proto_bytes(struct weft__proto *m, unsigned field, const void *bytes, size_t size)

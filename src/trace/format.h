@@ -28,7 +28,6 @@ struct weft_trace {
 	struct weft_str boot, counter;
 	uint64_t clock_hz;
 	bool has_counter_clock;              /* true if the trace's clock is a CPU counter (clock_drift.h) */
-	const unsigned char *uuid;           /* 16 bytes that identify the recording; NULL if there are none */
 	bool is_end_reached;                 /* true if the end was reached once, so that notes are not added a second time */
 	bool is_resumed;                     /* true if the trace starts at source.from, and no events after that are missing */
 	const struct weft_event *checkpoint; /* events that are returned once before the first event */

@@ -726,6 +726,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		j->part_infos[i].process = part_info->process;
 		j->part_infos[i].host = part_info->host;
 		j->part_infos[i].name = j->parts[i].name;
+		j->part_infos[i].uuid = part_info->uuid;
 		j->part_infos[i].pid = part_info->pid;
 		j->part_infos[i].unfinished = part_info->unfinished;
 		j->part_infos[i].has_died = part_info->has_died;
@@ -1020,5 +1021,5 @@ int weft__trace_from_folders(struct weft_trace **out, struct weft_source *source
 
 bool weft_trace_is_same(const struct weft_trace *a, const struct weft_trace *b)
 {
-	return a == b || (a->uuid && b->uuid && !memcmp(a->uuid, b->uuid, 16));
+	return a == b || (a->info.uuid && b->info.uuid && !memcmp(a->info.uuid, b->info.uuid, 16));
 }

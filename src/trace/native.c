@@ -326,7 +326,7 @@ static int open_trace(struct weft_trace *trace, struct weft_error *err)
 	info->clock_origin_ns = n->clock.origin_ns;
 	info->has_origin = n->clock.has_origin;
 	trace->clock_hz = n->clock.hz;
-	trace->uuid = n->has_uuid ? n->uuid : NULL;
+	info->uuid = n->has_uuid ? n->uuid : NULL;
 	info->streams = n->streams.items;
 	info->stream_count = n->streams.count;
 	info->sites = n->sites.items;

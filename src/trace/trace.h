@@ -120,7 +120,8 @@ struct weft_skipped {
 /* A part of a joined trace (join.h): the trace of one recorder. */
 struct weft_part {
 	struct weft_str process, host;
-	const char *name; /* name of the process, with its pid or host if another part has the same name: "node@b" */
+	const char *name;          /* name of the process, with its pid or host if another part has the same name: "node@b" */
+	const unsigned char *uuid; /* as in weft_trace_info */
 	uint64_t pid;
 	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
 	/* true if the part counted ticks of the first part's clock; otherwise its times are aligned by wall clock, or with the
@@ -145,6 +146,7 @@ struct weft_trace_info {
 	struct weft_str missing_data;
 	/* events of the program whose bytes are no text, by name: "own.state 3, own.map 1"; empty if there are none */
 	struct weft_str unread;
+	const unsigned char *uuid; /* 16 bytes that identify the recording; NULL if the format has none */
 	uint64_t pid;
 	/* number that makes UTC ns since 1970 of an event's time when it is added; 0 if has_origin is false */
 	int64_t clock_origin_ns;

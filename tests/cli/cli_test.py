@@ -100,7 +100,7 @@ for verb in ['', 'view', 'info', 'events', 'dump', 'stats', 'explain', 'waits', 
         continue
     expect(f'help{"-" if verb else ""}{verb}.txt', *filter(None, [verb]), '--help')
     got = run(*filter(None, [verb]), '--version')
-    check(got.stdout.startswith(b'weft ') and got.stdout.count(b'\n') == (1 if verb else 11) and not got.returncode, f'weft {verb} --version')
+    check(got.stdout.startswith(b'weft ') and got.stdout.count(b'\n') == (1 if verb else 12) and not got.returncode, f'weft {verb} --version')
 
 for verb in ['info', 'events', 'dump', 'stats']:
     for line in run(verb, '--json', 'small.sexp').stdout.splitlines():
@@ -325,8 +325,8 @@ for size in ['1', 'x', '1x', '1x2x3', '0x5', '1 x 2', '-1x5', '123456x1']:
 for time in ['1', 'ms', '-1ms', '1.2.3s', '.s', '1 ms', '99999999999999s', '1h']:
     says(f'weft render: not a time: --from={time}; use a number with ns, us, ms or s', 'render', 'a', '--from', time)
 says('weft render: no output; use -o PICTURE, which ends in .svg, .png or .pdf', 'render', 'a')
-says('weft convert: no format; use --to=mirage, native, perfetto, chrome, firefox, folded or sqlite', 'convert', 'a', '-o', 'b')
-says('weft convert: unknown format: --to=json; use mirage, native, perfetto, chrome, firefox, folded or sqlite', 'convert', 'a', '-o', 'b', '--to=json')
+says('weft convert: no format; use --to=mirage, native, perfetto, chrome, firefox, folded, sqlite or otlp', 'convert', 'a', '-o', 'b')
+says('weft convert: unknown format: --to=json; use mirage, native, perfetto, chrome, firefox, folded, sqlite or otlp', 'convert', 'a', '-o', 'b', '--to=json')
 says('weft convert: no output; use -o OUT', 'convert', 'a', '--to=mirage')
 
 # --- two runs: ports and measured durations are no differences, numbers that both runs have are names

@@ -11,6 +11,7 @@
 
 #include "allocations.h"
 #include "export/export.h"
+#include "export/otlp.h"
 #include "export/scrub.h"
 #include "export/tar.h"
 #include "model/live_state.h"
@@ -479,6 +480,66 @@ static void failed_write_at_any_step_is_reported(void **state)
 	}
 }
 
+static int count_spans(void *ctx, const void *bytes, size_t size, size_t spans)
+{
+	(void)bytes, (void)size;
+	*(size_t *)ctx += spans;
+	return 0;
+}
+
+static int refuse_spans(void *ctx, const void *bytes, size_t size, size_t spans)
+{
+	(void)ctx, (void)bytes, (void)size, (void)spans;
+	return 1;
+}
+
+static void spans_are_written_or_fail_with_enomem(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 10, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_CONNECTION, NO},
+	    {.time_ns = 20, .op = WEFT_OP_CREATE, .a = 1, .b = 2, .kind = WEFT_KIND_REQUEST, NO},
+	    {.time_ns = 21, .op = WEFT_OP_LABEL, .a = 2, .text = STR("GET /"), NO},
+	    {.time_ns = 22,
+		.op = WEFT_OP_DETAIL,
+		.kind = WEFT_DETAIL_TRACE_PARENT,
+		.a = 2,
+		.text = STR("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+		NO},
+	    {.time_ns = 30, .op = WEFT_OP_CREATE, .a = -1, .b = 3, .kind = WEFT_KIND_TIMER, NO},
+	    {.time_ns = 40, .op = WEFT_OP_AWAIT, .a = 2, .b = 3, NO},
+	    {.time_ns = 50, .op = WEFT_OP_CREATE, .a = -1, .b = 4, .kind = WEFT_KIND_TIMER, NO},
+	    {.time_ns = 60, .op = WEFT_OP_RESOLVE, .a = -1, .b = 3, NO},
+	    {.time_ns = 70, .op = WEFT_OP_RESOLVE, .a = -1, .b = 4, NO},
+	    {.time_ns = 80, .op = WEFT_OP_RESOLVE, .a = 2, .b = 2, NO},
+	};
+	struct given given;
+	struct weft_trace trace = give(&given, events, COUNT(events));
+	struct weft_model *model;
+	struct weft_losses losses;
+	struct weft_otlp_stats stats;
+	struct weft_error err;
+	assert_int_equal(weft_model_build(&model, &trace, NULL, &err), WEFT_OK);
+	struct weft_otlp_finding finding = {.utc_ns = 80, .kind = "stall", .title = "a title", .is_certain = true};
+	const struct weft_otlp_options options = {
+	    .version = "0", .after_utc_ns = INT64_MIN, .findings = &finding, .finding_count = 1};
+	for (long n = 0;; n++) {
+		size_t spans = 0;
+		allocations_left = n;
+		const int status = weft_export_otlp(model, &options, count_spans, &spans, &losses, &stats, &err);
+		allocations_left = -1;
+		if (status == WEFT_OK) {
+			/* the request, the timer for which it waited, and the finding; the connection has not ended */
+			assert_int_equal(spans, 3);
+			assert_int_equal(stats.spans, 3);
+			assert_int_equal(losses.counts[WEFT_LOSS_UNENDED], 1);
+			break;
+		}
+		assert_int_equal(status, WEFT_ENOMEM);
+	}
+	assert_int_equal(weft_export_otlp(model, &options, refuse_spans, NULL, &losses, &stats, &err), WEFT_EIO);
+	weft_model_destroy(model);
+}
+
 /* ---- Scrubbing ---- */
 
 static void checkpoint_is_complete_or_fails_with_enomem(void **state)
@@ -577,6 +638,7 @@ int main(void)
 	    cmocka_unit_test(event_of_zeros_is_kept),
 	    cmocka_unit_test(texts_with_nul_are_counted_as_loss),
 	    cmocka_unit_test(failed_write_at_any_step_is_reported),
+	    cmocka_unit_test(spans_are_written_or_fail_with_enomem),
 	    cmocka_unit_test(checkpoint_is_complete_or_fails_with_enomem),
 	    cmocka_unit_test(placeholders_keep_the_length_and_hide_the_text),
 	    cmocka_unit_test(scrubbed_numbers_stay_distinct),
