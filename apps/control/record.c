@@ -21,6 +21,7 @@
 #include "apps/control/process_exit.h"
 #include "apps/control/profile.h"
 #include "apps/control/program.h"
+#include "apps/control/unit.h"
 #include "base/named.h"
 #include "base/program_file.h"
 #include "cli/cli.h"
@@ -50,13 +51,14 @@
 
 enum {
 	MAX_LISTED = 12, /* maximum number of traces that are listed one by one */
-	MAX_PROFILE_HZ = 10000
+	MAX_PROFILE_HZ = 10000,
+	OPTION_BYTES = 160 /* enough for the options of the recorder */
 };
 
 static const char no_memory[] = "out of memory";
 
 struct options {
-	const char *out, *rules, *kernel;
+	const char *out, *rules, *kernel, *unit;
 	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
 	const char *profile;          /* --profile */
@@ -187,25 +189,58 @@ static char *make_absolute(const char *out)
 	return length < 0 ? NULL : path;
 }
 
+/* Formats the options of the recorder, as they follow the directory in WEFT_RECORD and WEFT_TRACE. */
+static void format_options(char text[OPTION_BYTES], const struct options *o, bool loads)
+{
+	size_t n = 0;
+	text[0] = 0;
+	if (o->ring.size_bytes)
+		n += (size_t)snprintf(text, OPTION_BYTES, ",size=%" PRIu64, o->ring.size_bytes);
+	if (o->ring.mode)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",mode=%s", o->ring.mode);
+	if (o->ring.packet_count)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",packets=%" PRIu64, o->ring.packet_count);
+	if (o->ring.stack_count && loads)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",stacks=%" PRIu64, o->ring.stack_count);
+	if (o->js)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",js=%s", o->js);
+	if (o->python)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",python=%s", o->python);
+	if (o->stands_by)
+		snprintf(text + n, OPTION_BYTES - n, ",standby");
+}
+
+/* Finds the hook's library.  Returns -1, or an exit status after printing an error. */
+static int find_library(char library[PATH_MAX])
+{
+	if (!foreign_find_installed(library, LIBRARY))
+		return WEFT_HOOK_BUILT
+			   ? cli_fail_verb(
+				 "record", "" LIBRARY " is not installed, nor in the folder of this command; install weft again")
+			   : cli_fail_without("record", CLI_FEATURE_RECORD);
+	if (strpbrk(library, " :"))
+		return cli_fail_verb(
+		    "record", "space or colon in the path of a library, which the loader cannot load: %s", library);
+	insert_alias(library);
+	return -1;
+}
+
+/* Makes a value of LD_PRELOAD; `others` may be NULL.  Returns NULL without memory. */
+static char *make_preload(const char *library, const char *others)
+{
+	const bool more = others && *others;
+	char *preload;
+	return asprintf(&preload, "%s%s%s%s", access("/usr/lib", X_OK) ? "" : ONLY_GLIBC, library, more ? ":" : "",
+		   more ? others : "") < 0
+		   ? NULL
+		   : preload;
+}
+
 static int set_environment(const struct options *o, const char *command)
 {
-	char library[PATH_MAX], text[160] = "", *value = NULL, *preload = NULL;
-	bool loads = program_loads_libraries(command);
-	size_t n = 0;
-	if (o->ring.size_bytes)
-		n += (size_t)snprintf(text, sizeof text, ",size=%" PRIu64, o->ring.size_bytes);
-	if (o->ring.mode)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",mode=%s", o->ring.mode);
-	if (o->ring.packet_count)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",packets=%" PRIu64, o->ring.packet_count);
-	if (o->ring.stack_count && loads)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",stacks=%" PRIu64, o->ring.stack_count);
-	if (o->js)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",js=%s", o->js);
-	if (o->python)
-		n += (size_t)snprintf(text + n, sizeof text - n, ",python=%s", o->python);
-	if (o->stands_by)
-		snprintf(text + n, sizeof text - n, ",standby");
+	char library[PATH_MAX], text[OPTION_BYTES], *value = NULL, *preload = NULL;
+	const bool loads = program_loads_libraries(command);
+	format_options(text, o, loads);
 	unsetenv("WEFT_TRACE");
 	char *path = make_absolute(o->out);
 	if (!path)
@@ -217,23 +252,10 @@ static int set_environment(const struct options *o, const char *command)
 		status = value ? -1 : cli_fail_verb("record", no_memory);
 		if (value)
 			setenv("WEFT_TRACE", value, 1);
-	} else if (!foreign_find_installed(library, LIBRARY)) {
-		status = WEFT_HOOK_BUILT
-			     ? cli_fail_verb("record",
-				   "" LIBRARY " is not installed, nor in the folder of this command; install weft again")
-			     : cli_fail_without("record", CLI_FEATURE_RECORD);
-	} else if (strpbrk(library, " :")) {
-		status =
-		    cli_fail_verb("record", "space or colon in the path of a library, which the loader cannot load: %s", library);
-	} else {
-		insert_alias(library);
-		const char *others = getenv("LD_PRELOAD");
-		bool more = others && *others;
+	} else if ((status = find_library(library)) < 0) {
 		if (asprintf(&value, "%s%s", path, text) < 0)
 			value = NULL;
-		if (asprintf(&preload, "%s%s%s%s", access("/usr/lib", X_OK) ? "" : ONLY_GLIBC, library, more ? ":" : "",
-			more ? others : "") < 0)
-			preload = NULL;
+		preload = make_preload(library, getenv("LD_PRELOAD"));
 		status = value && preload ? -1 : cli_fail_verb("record", no_memory);
 		if (value && preload) {
 			setenv("WEFT_RECORD", value, 1);
@@ -244,6 +266,31 @@ static int set_environment(const struct options *o, const char *command)
 	free(value);
 	free(path);
 	return status;
+}
+
+/* Writes the drop-in of a service.  Returns an exit status. */
+static int install_unit(struct options *o)
+{
+	char library[PATH_MAX], text[OPTION_BYTES], *value = NULL, *preload = NULL;
+	if (!unit_is_name(o->unit))
+		return cli_fail_verb("record", "not the name of a service: --install-unit=%s", o->unit);
+	if (o->kernel || o->profile || o->rules || o->view || o->explain)
+		return cli_fail_verb(
+		    "record", "--install-unit can only be combined with options of the ring, --js, --python and --standby");
+	int exit = cli_ring_check(&o->ring, "record");
+	if (exit >= 0 || (exit = find_library(library)) >= 0)
+		return exit;
+	format_options(text, o, true);
+	char *folder = unit_folder(o->unit);
+	if (folder && asprintf(&value, UNIT_LOGS "%s%s", folder, text) < 0)
+		value = NULL;
+	preload = make_preload(library, NULL);
+	exit = folder && value && preload ? unit_install(o->unit, o->out, library, preload, value)
+					  : cli_fail_verb("record", no_memory);
+	free(folder);
+	free(value);
+	free(preload);
+	return exit;
 }
 
 /* Restores LD_PRELOAD, for commands that weft itself starts. */
@@ -679,6 +726,8 @@ int cli_record(struct cli_args *args)
 		"record tasks, locks and threads of Python (all, the default), only tasks of event loops (tasks), or nothing of "
 		"them (off)"},
 	    {"standby", 0, CLI_FLAG, &o.stands_by, NULL, "record only from weft on until weft off"},
+	    {"install-unit", 0, CLI_TEXT, &o.unit, "SERVICE",
+		"record a service of systemd from its next start on, into /var/log/weft/SERVICE; run no command"},
 	    {"overwrite", 0, CLI_FLAG, &o.overwrite, NULL, "replace the traces in the directory"},
 	    {"view", 0, CLI_FLAG, &o.view, NULL, "open a window that follows the recording"},
 	    {"explain", 0, CLI_FLAG, &o.explain, NULL, "run weft explain on each trace at the end"},
@@ -686,7 +735,11 @@ int cli_record(struct cli_args *args)
 		"check rules at the end; exit status 1 if a rule is broken and the command's status is 0"},
 	    CLI_OPTION_END,
 	};
-	int exit = cli_parse(args, options, -1);
+	int exit = cli_parse(args, options, CLI_ANY_NUMBER);
+	if (exit < 0 && o.unit)
+		return args->argc > 0 ? cli_fail_verb("record", "--install-unit runs no command") : install_unit(&o);
+	if (exit < 0 && args->argc == 0)
+		return cli_fail_verb("record", "no command; usage: weft record [OPTIONS] -- COMMAND...");
 	if (exit >= 0)
 		return exit;
 	args->argv[args->argc] = NULL;
