@@ -239,9 +239,19 @@ static void put_trace(const struct weft_model *model, bool json)
 	const struct weft_trace_info *info = model->trace;
 	if (json) {
 		printf("{\"trace\":{\"format\":\"%s\",\"start_ns\":0,\"end_ns\":%" PRId64 ",\"events\":%" PRIu64
-		       ",\"promises\":%zu,\"streams\":%zu,\"lost\":%" PRIu64 "}}\n",
+		       ",\"promises\":%zu,\"streams\":%zu,\"lost\":%" PRIu64 ",\"pid\":%" PRIu64,
 		    info->format, model->end_ns, model->events, model->promise_count - 1, info->stream_count,
-		    cli_count_lost(info));
+		    cli_count_lost(info), info->pid);
+		put_name("host");
+		cli_put_string(info->host);
+		put_name("process");
+		cli_put_string(info->process);
+		put_name("start_utc_ns");
+		if (info->has_origin)
+			cli_put_int((int64_t)((uint64_t)info->clock_origin_ns + (uint64_t)model->start_ns));
+		else
+			cli_put("null");
+		cli_put("}}\n");
 	} else {
 		printf("trace %s  0 .. ", info->format);
 		cli_put_seconds(model->end_ns);

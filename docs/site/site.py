@@ -25,7 +25,7 @@ MENU = [
         ('docs/machines.md', 'Several machines'), ('docs/guests.md', 'Guests'), ('docs/ocaml.md', 'OCaml'), ('docs/node.md', 'Node.js'), ('docs/python.md', 'Python')]),
     ('Look', [
         ('docs/tutorial-diagnosing.md', 'Tutorial'), ('docs/findings/README.md', 'Findings'), ('docs/from-other-tools.md', 'From other tools'), ('docs/viewing.md', 'Viewing'),
-        ('docs/server.md', 'Without a desktop'), ('docs/sql.md', 'SQL'), ('docs/embedding.md', 'Embedding')]),
+        ('docs/server.md', 'Without a desktop'), ('docs/sql.md', 'SQL'), ('docs/fleet.md', 'Many machines'), ('docs/embedding.md', 'Embedding')]),
     ('Look up', [
         ('weft.1', 'weft(1)'), ('weft-view.1', 'weft-view(1)'), ('weft-record.3', 'weft-record(3)'), ('weft-promise.3', 'weft-promise(3)'),
         ('weft-uv.3', 'weft-uv(3)'), ('weft-xen.3', 'weft-xen(3)'), ('docs/format.md', 'The format'),
