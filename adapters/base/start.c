@@ -140,7 +140,7 @@ static struct thread_start *prepare_start(const void *caller)
 /* Records the outcome of the call that starts a thread.  The struct thread_start of the call must not be used any more. */
 static void finish_start(weft_id id, const pthread_t *thread, int status)
 {
-	weft_id by = weft__hook_thread.running;
+	weft_id by = weft__hook_get_thread()->running;
 	if (status) {
 		WEFT_FAIL(by, id, "no OS thread can be started");
 		weft_read_later(by, id); /* the caller of pthread_create() gets the error */

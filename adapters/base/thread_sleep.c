@@ -36,7 +36,7 @@ static bool is_loop_wait(struct weft_hook_sleep *sleep)
 
 static bool is_known_thread(void)
 {
-	return weft__hook_thread.root && weft__hook_thread.epoch == weft__hook_epoch;
+	return weft__hook_get_thread()->root && weft__hook_get_thread()->epoch == weft__hook_epoch;
 }
 
 /* Returns whether the call blocks a promise of an instrumented program on a thread that no adapter knows.  An instrumented
@@ -86,7 +86,7 @@ void weft__hook_record_turn(const struct weft_hook_sleep *sleep)
 /* Returns the address of the program's line that led to the call, because often a library makes the call itself. */
 static const void *find_line(const struct weft_hook_sleep *sleep)
 {
-	const struct weft_hook_thread *here = &weft__hook_thread;
+	const struct weft_hook_thread *here = weft__hook_get_thread();
 	const void *caller = weft__hook_outermost(sleep->caller);
 	return weft__hook_find_blocking_line(caller, here->callbacks > 0 ? here->callback_stack : NULL);
 }
@@ -94,7 +94,7 @@ static const void *find_line(const struct weft_hook_sleep *sleep)
 static void record_place(const struct weft_hook_sleep *sleep)
 {
 	weft_id input;
-	const weft_id id = is_known_thread() ? weft__hook_thread.running : weft_running();
+	const weft_id id = is_known_thread() ? weft__hook_get_thread()->running : weft_running();
 	const struct weft_hook_language_call *call = weft_hook_find_call(&input);
 	if (call)
 		weft_call_site(id, call->site, sleep->function);
@@ -114,7 +114,7 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 	if (sleep->state == WEFT_HOOK_ASLEEP) {
 		weft_idle(WEFT_IDLE_WAIT);
 		weft__hook_record_calls();
-		weft__hook_thread.recorded_running = 0;
+		weft__hook_get_thread()->recorded_running = 0;
 	} else {
 		weft_pause_begin_text(sleep->text);
 	}
@@ -123,7 +123,7 @@ void weft__hook_record_sleep(struct weft_hook_sleep *sleep)
 
 void weft__hook_record_wake(const struct weft_hook_sleep *sleep)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	if (sleep->state == WEFT_HOOK_AWAKE)
 		return;
 	if (sleep->state == WEFT_HOOK_BLOCKED) {

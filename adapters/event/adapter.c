@@ -21,7 +21,7 @@ static int begin_older_event(const struct event_base *base, const struct event *
 static void record_older(struct weft__ev_run *run)
 {
 	run->is_older = false;
-	weft_hook_mark_loop_listed(&weft__ev_here.older, run->base);
+	weft_hook_mark_loop_listed(&weft__ev_get_here()->older, run->base);
 	if (!weft__ev_real.event_base_foreach_event) /* libevent 2.0 */
 		return;
 	weft__ev_real.event_base_foreach_event(run->base, begin_older_event, NULL);
@@ -32,14 +32,14 @@ static void record_older(struct weft__ev_run *run)
 /* Records the promise of a stepped loop when an iteration that the program asked for waits long. */
 static void await_turn(const struct weft_hook_sleep *sleep)
 {
-	struct weft__ev_run *run = &weft__ev_here.runs[weft__ev_here.depth - 1];
+	struct weft__ev_run *run = &weft__ev_get_here()->runs[weft__ev_get_here()->depth - 1];
 	run->turns = weft__ev_begin_loop_promise(run, false);
 }
 
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	enum { STILL_MS = 100 }; /* longest wait of a busy loop */
-	struct weft__ev_here *here = &weft__ev_here;
+	struct weft__ev_here *here = weft__ev_get_here();
 	if (here->depth > 0 && here->epoch != weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS)
 		weft__ev_attach_thread();
 	bool is_wait = sleep->kind == WEFT_HOOK_SLEEP_FDS && here->epoch == weft__hook_epoch && here->depth > 0 &&
@@ -50,8 +50,8 @@ static bool is_loop_wait(struct weft_hook_sleep *sleep)
 			sleep->first_ms = STILL_MS;
 			sleep->on_long_wait = await_turn;
 		}
-		weft__hook_thread.callbacks = run->callbacks;
-		weft__hook_thread.running = run->id ? run->id : run->outer;
+		weft__hook_get_thread()->callbacks = run->callbacks;
+		weft__hook_get_thread()->running = run->id ? run->id : run->outer;
 		if (run->is_older)
 			record_older(&here->runs[here->depth - 1]);
 		weft__ev_end_delayed();

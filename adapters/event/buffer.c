@@ -50,7 +50,7 @@ struct bufferevent *weft__bufferevent_socket_new(struct event_base *base, int fd
 		weft_hook_thread();
 		const int got = get_fd(buffer);
 		weft__ev_lock(buffer);
-		find_or_create(buffer, got, weft__ev_here.caller);
+		find_or_create(buffer, got, weft__ev_get_here()->caller);
 		weft__ev_unlock(buffer);
 	}
 	return buffer;
@@ -70,7 +70,7 @@ void weft__bufferevent_setcb(
 		weft_hook_thread();
 		const int fd = get_fd(buffer);
 		weft__ev_lock(buffer);
-		find_or_create(buffer, fd, weft__ev_here.caller);
+		find_or_create(buffer, fd, weft__ev_get_here()->caller);
 		weft__ev_unlock(buffer);
 	}
 	weft__ev_real.bufferevent_setcb(buffer, (weft__ev_data_cb *)get_slot(&data_slots, (void *)read),
@@ -96,7 +96,7 @@ void weft__bufferevent_free(struct bufferevent *buffer)
 		weft__ev_lock(buffer);
 		struct weft__ev_object *object = weft__ev_find(buffer);
 		if (object)
-			weft__ev_end(object, weft__hook_thread.running);
+			weft__ev_end(object, weft__hook_get_thread()->running);
 		weft__ev_unlock(buffer);
 	}
 	weft__ev_real.bufferevent_free(buffer);
@@ -109,7 +109,7 @@ static void end_connection(struct bufferevent *buffer, int fd)
 	weft__ev_lock(buffer);
 	struct weft__ev_object *object = weft__ev_find(buffer);
 	if (object && object->fd >= 0 && object->fd != fd)
-		weft__ev_end(object, weft__hook_thread.running);
+		weft__ev_end(object, weft__hook_get_thread()->running);
 	weft__ev_unlock(buffer);
 }
 
@@ -117,7 +117,7 @@ static void end_connection(struct bufferevent *buffer, int fd)
 static void begin_connection(struct bufferevent *buffer, int fd)
 {
 	weft__ev_lock(buffer);
-	struct weft__ev_object *object = find_or_create(buffer, fd, weft__ev_here.caller);
+	struct weft__ev_object *object = find_or_create(buffer, fd, weft__ev_get_here()->caller);
 	if (object && object->fd < 0) {
 		const int saved_errno = errno;
 		object->fd = fd;
@@ -150,11 +150,11 @@ int weft__bufferevent_socket_connect(struct bufferevent *buffer, const struct so
 		weft_hook_thread();
 		const int fd = get_fd(buffer);
 		weft__ev_lock(buffer);
-		struct weft__ev_object *object = find_or_create(buffer, fd, weft__ev_here.caller);
+		struct weft__ev_object *object = find_or_create(buffer, fd, weft__ev_get_here()->caller);
 		if (object && !object->connect) {
 			struct weft_hook_label label = {0};
-			object->connect =
-			    weft_create_at(weft__hook_thread.running, WEFT_KIND_CONNECT, weft_hook_site(weft__ev_here.caller));
+			object->connect = weft_create_at(
+			    weft__hook_get_thread()->running, WEFT_KIND_CONNECT, weft_hook_site(weft__ev_get_here()->caller));
 			if (address)
 				weft_hook_append_address(&label, address);
 			weft_hook_record_label(&label, object->connect);
@@ -192,7 +192,7 @@ void weft__ev_data_called(struct bufferevent *buffer, void *data, unsigned slot)
 		if (object && object->connect) {
 			weft_resolve(WEFT_SYSTEM_ID, object->connect);
 			weft_read(id, object->connect);
-			weft__hook_thread.recorded_running = id;
+			weft__hook_get_thread()->recorded_running = id;
 			object->connect = 0;
 		}
 		weft__ev_unlock(buffer);
@@ -220,7 +220,7 @@ void weft__ev_state_called(struct bufferevent *buffer, short what, void *data, u
 			else
 				weft_fail(WEFT_SYSTEM_ID, object->connect, what & BEV_IS_ERROR ? why : "no answer in time");
 			weft_read(id, object->connect);
-			weft__hook_thread.recorded_running = id;
+			weft__hook_get_thread()->recorded_running = id;
 			object->connect = 0;
 		}
 		weft__ev_unlock(buffer);

@@ -17,6 +17,7 @@
 #include "adapters/hook/session.h"
 #include "adapters/hook/slots.h"
 #include "adapters/hook/thread.h"
+#include "adapters/hook/thread_memory.h"
 
 struct event;
 struct event_base;
@@ -202,7 +203,13 @@ struct weft__ev_here {
 	struct weft__ev_run runs[WEFT__EV_MAX_RUNS];
 };
 
-extern __thread struct weft__ev_here weft__ev_here __attribute__((tls_model("initial-exec")));
+extern struct weft__ev_here weft__ev_heres;
+
+/* Returns the state of the current thread. */
+static inline struct weft__ev_here *weft__ev_get_here(void)
+{
+	return &WEFT_HOOK_HERE(weft__ev_heres);
+}
 
 /* Returns whether recording is on, and starts the recording if the user wants one. */
 bool weft__ev_should_record(void);

@@ -144,7 +144,7 @@ static void note_added(struct event *event, const struct timeval *timeout, const
 	if (!object && (object = weft__ev_create(event)))
 		object->function = function;
 	if (object && !object->id)
-		begin_event(object, event, timeout, weft__ev_here.caller);
+		begin_event(object, event, timeout, weft__ev_get_here()->caller);
 	if (object)
 		attach_fd(object, event);
 	if (object) {
@@ -163,14 +163,14 @@ int weft__event_assign(struct event *event, struct event_base *base, int fd, sho
 		weft__ev_lock(event);
 		struct weft__ev_object *object = weft__ev_find(event);
 		if (object && (object->fd != fd || object->function != (const void *)cb))
-			weft__ev_end(object, weft__hook_thread.running);
+			weft__ev_end(object, weft__hook_get_thread()->running);
 		weft__ev_unlock(event);
 	}
 	const int status = weft__ev_real.event_assign(
 	    event, base, fd, events, cb ? (weft__ev_event_cb *)weft_hook_slot(&slots, (void *)cb) : NULL, data);
-	struct weft__ev_once *once = weft__ev_here.once;
+	struct weft__ev_once *once = weft__ev_get_here()->once;
 	if (status == 0 && once) {
-		weft__ev_here.once = NULL;
+		weft__ev_get_here()->once = NULL;
 		once->event = event;
 		note_added(event, once->timeout, (const void *)once->cb);
 	}
@@ -216,7 +216,7 @@ static void end_event(struct event *event)
 	weft__ev_lock(event);
 	struct weft__ev_object *object = weft__ev_find(event);
 	if (object)
-		weft__ev_end(object, weft__hook_thread.running);
+		weft__ev_end(object, weft__hook_get_thread()->running);
 	weft__ev_unlock(event);
 }
 
@@ -257,9 +257,9 @@ int weft__event_base_once(
 	WEFT__EV_CALL;
 	struct weft__ev_once once = {cb, timeout, NULL};
 	if (weft__ev_should_record() && !weft__ev_is_own((const void *)cb))
-		weft__ev_here.once = &once;
+		weft__ev_get_here()->once = &once;
 	const int status = weft__ev_real.event_base_once(base, fd, events, cb, data, timeout);
-	weft__ev_here.once = NULL;
+	weft__ev_get_here()->once = NULL;
 	if (status && once.event)
 		end_event(once.event);
 	return status;
@@ -287,7 +287,7 @@ int weft__event_del(struct event *event)
 		weft__ev_unlock(event);
 	}
 	const void *before = weft__hook_outer_caller;
-	weft__hook_outer_caller = weft__ev_here.caller ? weft__ev_here.caller : __builtin_return_address(0);
+	weft__hook_outer_caller = weft__ev_get_here()->caller ? weft__ev_get_here()->caller : __builtin_return_address(0);
 	const int status = weft__ev_real.event_del(event); /* event_del() waits while another thread runs the event's callback */
 	weft__hook_outer_caller = before;
 	return status;
@@ -303,7 +303,7 @@ void weft__event_active(struct event *event, int what, short calls)
 		if (!object && (object = weft__ev_create(event)))
 			object->function = (const void *)get_user_callback(weft__ev_real.event_get_callback(event));
 		if (object && !object->id)
-			begin_event(object, event, NULL, weft__ev_here.caller);
+			begin_event(object, event, NULL, weft__ev_get_here()->caller);
 		if (object && object->id)
 			weft_signal_only(weft_hook_current_promise(), object->id);
 		weft__ev_unlock(event);
@@ -316,7 +316,7 @@ void weft__event_active(struct event *event, int what, short calls)
 /* Returns the event whose callback the loop runs; NULL if no event's callback is the caller. */
 static const struct event *get_running_event(void)
 {
-	const struct weft__ev_here *here = &weft__ev_here;
+	const struct weft__ev_here *here = weft__ev_get_here();
 	return here->epoch == weft__hook_epoch && here->depth > 0
 		   ? weft__ev_real.event_base_get_running_event(here->runs[here->depth - 1].base)
 		   : NULL;
@@ -339,7 +339,7 @@ void weft__ev_called(int fd, short what, void *data, unsigned slot)
 		} else if (object && object->id) {
 			id = object->id;
 			called = object->function ? object->function : called;
-			object->owner_thread = &weft__hook_thread;
+			object->owner_thread = weft__hook_get_thread();
 			attach_fd(object, event);
 			/* A dispatch repeats if it has no external cause, as that of a timer or of an activated event. */
 			bool repeats = object->fd < 0 ? !(what & EV_IS_SIGNAL) : object->is_untouched;

@@ -70,7 +70,7 @@ static void end_request(struct evhttp_request *request)
 	weft__ev_lock(request);
 	struct weft__ev_object *object = weft__ev_find(request);
 	if (object)
-		weft__ev_end(object, weft__hook_thread.running);
+		weft__ev_end(object, weft__hook_get_thread()->running);
 	weft__ev_unlock(request);
 }
 
@@ -110,7 +110,7 @@ int weft__evhttp_make_request(struct evhttp_connection *connection, struct evhtt
 		weft__ev_lock(request);
 		struct weft__ev_object *object = weft__ev_create(request);
 		if (object) {
-			weft__ev_begin(object, WEFT_KIND_REQUEST, weft__ev_here.caller);
+			weft__ev_begin(object, WEFT_KIND_REQUEST, weft__ev_get_here()->caller);
 			object->is_asked = true;
 			append_command(&object->label, type, uri);
 			weft__ev_record_label(object);
@@ -125,8 +125,8 @@ int weft__evhttp_make_request(struct evhttp_connection *connection, struct evhtt
 static __thread struct {
 	weft_id id, by;
 	unsigned epoch;
-} freed;
-static __thread bool is_cancelling;
+} freed __attribute__((tls_model("initial-exec")));
+static __thread bool is_cancelling __attribute__((tls_model("initial-exec")));
 
 void weft__evhttp_request_free(struct evhttp_request *request)
 {
@@ -222,7 +222,7 @@ struct evdns_getaddrinfo_request *weft__evdns_getaddrinfo(struct evdns_base *bas
 		return weft__ev_real.evdns_getaddrinfo(base, node, service, hints, cb, data);
 	struct weft_hook_label label = {0};
 	weft_id by = weft_hook_thread()->running;
-	weft_id id = weft_create_at(by, WEFT_KIND_GETADDRINFO, weft_hook_site(weft__ev_here.caller));
+	weft_id id = weft_create_at(by, WEFT_KIND_GETADDRINFO, weft_hook_site(weft__ev_get_here()->caller));
 	*lookup = (struct lookup){cb, data, id, by, weft__hook_epoch};
 	weft_hook_append(&label, node ? node : "");
 	weft_hook_append(&label, service ? ":" : "");

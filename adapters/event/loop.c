@@ -5,7 +5,7 @@ bool weft__ev_should_record(void)
 {
 	if (!weft_hook_begin())
 		return false;
-	if (weft__ev_here.epoch != weft__hook_epoch)
+	if (weft__ev_get_here()->epoch != weft__hook_epoch)
 		weft__ev_attach_thread();
 	return true;
 }
@@ -15,8 +15,8 @@ static void pop_run(struct weft__ev_here *here, unsigned depth)
 	here->depth = depth;
 	if (here->epoch != weft__hook_epoch) /* the thread's state belongs to an earlier recording */
 		return;
-	weft__hook_thread.callbacks = here->runs[depth].callbacks;
-	weft__hook_thread.running = here->runs[depth].outer;
+	weft__hook_get_thread()->callbacks = here->runs[depth].callbacks;
+	weft__hook_get_thread()->running = here->runs[depth].outer;
 }
 
 /* Ends the calling promise's wait for the iteration. */
@@ -34,7 +34,7 @@ static void end_loop_turn(const struct weft__ev_run *run)
 /* Ends the loop whose frame is at *stack, and the inner loops whose frames a longjmp() has skipped. */
 static void handle_loop_return(const void **stack)
 {
-	struct weft__ev_here *here = &weft__ev_here;
+	struct weft__ev_here *here = weft__ev_get_here();
 	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack < (uintptr_t)*stack)
 		pop_run(here, here->depth - 1);
 	if (here->depth == 0 || here->runs[here->depth - 1].stack != *stack)
@@ -53,7 +53,7 @@ static void handle_loop_return(const void **stack)
 			weft__ev_end(loop, WEFT_SYSTEM_ID);
 		weft__ev_unlock(run.base);
 		weft_read(run.outer, run.id);
-		weft__hook_thread.recorded_running = run.outer;
+		weft__hook_get_thread()->recorded_running = run.outer;
 	} else {
 		weft_hook_record_running(run.outer);
 		if (run.turns)
@@ -96,7 +96,7 @@ static void end_turn_loop(struct event_base *base)
 	weft__ev_lock(base);
 	struct weft__ev_object *loop = weft__ev_find(base);
 	if (loop && loop->is_run_by_turns)
-		weft__ev_end(loop, weft__hook_thread.running);
+		weft__ev_end(loop, weft__hook_get_thread()->running);
 	weft__ev_unlock(base);
 }
 
@@ -114,7 +114,7 @@ void weft__event_base_free_nofinalize(struct event_base *base)
 
 void weft__ev_attach_thread(void)
 {
-	struct weft__ev_here *here = &weft__ev_here;
+	struct weft__ev_here *here = weft__ev_get_here();
 	struct weft_hook_thread *thread = weft_hook_thread();
 	here->epoch = weft__hook_epoch;
 	weft_hook_register_list(weft__ev_list, here);
@@ -131,7 +131,7 @@ void weft__ev_attach_thread(void)
 int weft__event_base_loop(struct event_base *base, int flags)
 {
 	enum { ONCE_OR_NONBLOCK = 3 };
-	struct weft__ev_here *here = &weft__ev_here;
+	struct weft__ev_here *here = weft__ev_get_here();
 	const void *caller = here->caller ? here->caller : __builtin_return_address(0);
 	const bool is_on = weft__ev_should_record();
 	if ((!is_on && !weft__hook_is_standby) || here->depth == WEFT__EV_MAX_RUNS)
@@ -140,7 +140,7 @@ int weft__event_base_loop(struct event_base *base, int flags)
 	const void *before = here->caller;
 	here->caller = NULL;
 	__attribute__((cleanup(handle_loop_return))) const void *stack = __builtin_frame_address(0);
-	struct weft_hook_thread *thread = is_on ? weft_hook_thread() : &weft__hook_thread;
+	struct weft_hook_thread *thread = is_on ? weft_hook_thread() : weft__hook_get_thread();
 	struct weft__ev_run *run = &here->runs[here->depth];
 	*run = (struct weft__ev_run){base, stack, 0, thread->running, 0, thread->callbacks, !(flags & ONCE_OR_NONBLOCK),
 	    is_on && weft_hook_is_loop_unlisted(&here->older, base), caller};

@@ -3,6 +3,7 @@
 
 #include "adapters/event/common.h"
 #include "adapters/hook/frames.h"
+#include "adapters/hook/thread_memory.h"
 
 enum { MAX_ENDING = 64 };
 
@@ -20,8 +21,9 @@ static void list_connection(const struct weft_hook_object *base_object)
 static struct weft_hook_object_table objects = {.bytes = sizeof(struct weft__ev_object), .list_more = list_connection};
 
 /* Keys of the current thread's objects that end when its loop sleeps. */
-static __thread const void *ending[MAX_ENDING];
-static __thread unsigned ending_count;
+static const void *ending_of_threads[MAX_ENDING] WEFT_HOOK_PER_THREAD;
+#define ending WEFT_HOOK_HERE(ending_of_threads)
+static __thread unsigned ending_count __attribute__((tls_model("initial-exec")));
 
 void weft__ev_lock(const void *key)
 {
@@ -74,8 +76,8 @@ void weft__ev_end(struct weft__ev_object *object, weft_id by)
  * itself creates have no line of the program. */
 static const void *find_line(const void *caller)
 {
-	const struct weft_hook_thread *thread = &weft__hook_thread;
-	const bool is_in_loop = weft__ev_here.epoch == weft__hook_epoch && weft__ev_here.depth > 0;
+	const struct weft_hook_thread *thread = weft__hook_get_thread();
+	const bool is_in_loop = weft__ev_get_here()->epoch == weft__hook_epoch && weft__ev_get_here()->depth > 0;
 	if (!weft__ev_is_own(caller) || (is_in_loop && thread->callbacks == 0))
 		return caller;
 	return weft__hook_find_program_line(caller, thread->callbacks > 0 ? thread->callback_stack : NULL);
@@ -127,11 +129,11 @@ void weft__ev_end_later(struct weft__ev_object *object)
 	if (object->is_ending)
 		return;
 	/* Outside of a loop no sleep ends the waiting objects, so only one object may wait. */
-	if (ending_count < (weft__ev_here.depth > 0 ? MAX_ENDING : 1)) {
+	if (ending_count < (weft__ev_get_here()->depth > 0 ? MAX_ENDING : 1)) {
 		object->is_ending = true;
 		ending[ending_count++] = object->key;
 	} else {
-		weft__ev_end(object, weft__hook_thread.running);
+		weft__ev_end(object, weft__hook_get_thread()->running);
 	}
 }
 

@@ -25,7 +25,7 @@ static const char *const glib_from_outside[] = {WEFT__GLIB_LOCK_CALLS(NAME_ENTRY
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	enum { STILL_MS = 100 }; /* longest wait of a busy loop */
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	if (here->epoch != weft__hook_epoch && here->depth > 0) {
 		weft_hook_thread();
 		weft__glib_attach_thread();

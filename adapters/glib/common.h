@@ -14,6 +14,7 @@
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/thread.h"
+#include "adapters/hook/thread_memory.h"
 
 /* Pointers to GLib's original functions; NULL if the library lacks the function. */
 struct weft__glib_real {
@@ -206,23 +207,29 @@ struct weft__glib_here {
 	struct weft__glib_object *recent[WEFT__GLIB_MAX_RECENT];
 };
 
-extern __thread struct weft__glib_here weft__glib_here __attribute__((tls_model("initial-exec")));
+extern struct weft__glib_here weft__glib_heres;
+
+/* Returns the state of the current thread. */
+static inline struct weft__glib_here *weft__glib_get_here(void)
+{
+	return &WEFT_HOOK_HERE(weft__glib_heres);
+}
 
 static inline struct weft__glib_object **weft__glib_recent(const void *key)
 {
-	return &weft__glib_here.recent[((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % WEFT__GLIB_MAX_RECENT];
+	return &weft__glib_get_here()->recent[((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % WEFT__GLIB_MAX_RECENT];
 }
 
 /* Returns whether recording is on and this thread takes part. */
 static inline bool weft__glib_is_recording(void)
 {
-	return weft_is_on() && weft__glib_here.epoch == weft__hook_epoch;
+	return weft_is_on() && weft__glib_get_here()->epoch == weft__hook_epoch;
 }
 
 /* Returns the promise in whose name this thread acts: the running promise, or the system (the loop itself). */
 static inline weft_id weft__glib_current_promise(void)
 {
-	return weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
+	return weft__hook_get_thread()->running ? weft__hook_get_thread()->running : WEFT_SYSTEM_ID;
 }
 
 /* State of the thread before a callback. */
@@ -238,7 +245,7 @@ struct weft__glib_frame {
  * callback is libgio's. */
 static inline struct weft__glib_frame weft__glib_enter_callback(weft_id id, weft__glib_tag story, bool is_in_library)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	struct weft__glib_frame frame = {weft_hook_enter_callback(id), here->story, here->is_in_loop, here->is_in_library};
 	here->story = story;
 	here->is_in_loop = false;
@@ -248,20 +255,20 @@ static inline struct weft__glib_frame weft__glib_enter_callback(weft_id id, weft
 
 static inline void weft__glib_leave_callback(struct weft__glib_frame *frame)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	weft_hook_leave_callback(&frame->hook);
 	here->story = frame->story;
 	here->is_in_loop = frame->is_in_loop;
 	here->is_in_library = frame->is_in_library;
-	if (!frame->is_in_loop && weft_is_on() && weft__hook_thread.running)
-		weft_hook_record_running(weft__hook_thread.running);
+	if (!frame->is_in_loop && weft_is_on() && weft__hook_get_thread()->running)
+		weft_hook_record_running(weft__hook_get_thread()->running);
 }
 
 /* Records that the promise has read the result of `input` and now runs. */
 static inline void weft__glib_read(weft_id promise, weft_id input)
 {
 	weft_read(promise, input);
-	weft__hook_thread.recorded_running = promise;
+	weft__hook_get_thread()->recorded_running = promise;
 }
 
 /* ---- Functions of other files ---- */

@@ -22,7 +22,7 @@ static void append_method(struct weft_hook_label *label, const char *interface, 
 /* Notes the start of a D-Bus call; returns false if it is nested in another D-Bus call. */
 static bool begin_call(const char *interface, const char *method, const char *destination)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	if (!weft__glib_should_record() || here->call.is_made)
 		return false;
 	here->call.is_made = true;
@@ -70,7 +70,7 @@ void weft__g_dbus_connection_call(
 	bool is_outermost = begin_call(interface, method, destination);
 	weft__glib_real.g_dbus_connection_call(WEFT__GIO_DBUS_CALL_ARGUMENTS, cancellable, callback, data);
 	if (is_outermost)
-		weft__glib_here.call.is_made = false;
+		weft__glib_get_here()->call.is_made = false;
 }
 
 void weft__g_dbus_connection_call_with_unix_fd_list(
@@ -79,7 +79,7 @@ void weft__g_dbus_connection_call_with_unix_fd_list(
 	bool is_outermost = begin_call(interface, method, destination);
 	weft__glib_real.g_dbus_connection_call_with_unix_fd_list(WEFT__GIO_DBUS_CALL_ARGUMENTS, fds, cancellable, callback, data);
 	if (is_outermost)
-		weft__glib_here.call.is_made = false;
+		weft__glib_get_here()->call.is_made = false;
 }
 
 /* Synchronous D-Bus calls use this function too. */
@@ -88,7 +88,7 @@ void weft__g_dbus_connection_send_message_with_reply(GDBusConnection *connection
     GAsyncReadyCallback callback, gpointer data)
 {
 	const struct weft__glib_real *real = &weft__glib_real;
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	bool is_outermost = begin_call(real->g_dbus_message_get_interface(message), real->g_dbus_message_get_member(message),
 	    real->g_dbus_message_get_destination(message));
 	real->g_dbus_connection_send_message_with_reply(

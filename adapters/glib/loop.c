@@ -12,7 +12,7 @@
 /* Returns NULL if nothing records, or if too many loops are nested. */
 static struct weft__glib_run *push_run(const void *object, GMainContext *context, const char *label, const void *caller)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	const void *stack = __builtin_frame_address(0);
 	const bool is_on = weft__glib_should_record();
 	/* These loops have ended, because a longjmp() has skipped their frames. */
@@ -65,7 +65,7 @@ GMainContext *weft__g_main_context_new_with_flags(GMainContextFlags flags)
 
 static void pop_run(const struct weft__glib_run *run)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	const bool goes_on = weft__glib_is_recording();
 	struct weft__glib_object *tracked =
 	    run->object && run->outer && goes_on ? weft__glib_object_find(WEFT__GLIB_LOOP, run->object) : NULL;
@@ -78,7 +78,7 @@ static void pop_run(const struct weft__glib_run *run)
 	}
 	if (!goes_on)
 		return;
-	weft__hook_thread.running = run->outer;
+	weft__hook_get_thread()->running = run->outer;
 	here->loop = run->loop;
 	if (run->turns)
 		end_loop_turn(run);
@@ -94,7 +94,7 @@ static void pop_run(const struct weft__glib_run *run)
 void weft__glib_record_older(void)
 {
 	enum { IDS_PER_TURN = 20000 }; /* these take some ms */
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	GMainContext *context = here->runs[here->depth - 1].context;
 	GSource *(*find)(GMainContext *, guint) = weft__glib_real.g_main_context_find_source_by_id;
 	GSource *last = NULL;
@@ -118,7 +118,7 @@ void weft__glib_record_older(void)
 
 static const char *get_loop_label(void)
 {
-	return weft__hook_thread.callbacks > 0 ? "nested main loop" : "main loop";
+	return weft__hook_get_thread()->callbacks > 0 ? "nested main loop" : "main loop";
 }
 
 void weft__g_main_loop_run(GMainLoop *loop)
@@ -142,7 +142,7 @@ int weft__g_application_run(GApplication *application, int argc, char **argv)
 {
 	const struct weft__glib_run *run = push_run(application, NULL, "application", __builtin_return_address(0));
 	if (run)
-		weft__glib_here.is_in_loop =
+		weft__glib_get_here()->is_in_loop =
 		    run->is_in_loop; /* the application starts before it calls g_main_context_iteration() for the first time */
 	int status = weft__glib_real.g_application_run(application, argc, argv);
 	if (run)
@@ -155,7 +155,7 @@ static weft_id begin_step(const char *label, const void *caller)
 {
 	weft_id by = weft__glib_current_promise();
 	weft_id id = weft__create_awaited(by, WEFT_KIND_TASK, weft_hook_site(caller), by, label, (uint32_t)strlen(label));
-	weft__hook_thread.running = id;
+	weft__hook_get_thread()->running = id;
 	weft_hook_record_running(id);
 	return id;
 }
@@ -164,7 +164,7 @@ static void end_step(weft_id id, weft_id by)
 {
 	if (!weft__glib_is_recording())
 		return;
-	weft__hook_thread.running = by;
+	weft__hook_get_thread()->running = by;
 	weft_resolve(id, id);
 	weft__glib_read(by, id);
 }

@@ -122,7 +122,7 @@ struct weft__glib_object *weft__glib_object_add(enum weft__glib_type type, const
 		memset(tracked, 0, offsetof(struct weft__glib_object, label) + 2);
 		tracked->index = index;
 		__atomic_store_n(&tracked->type, (uint8_t)type, __ATOMIC_RELAXED);
-		tracked->owner_thread = &weft__glib_here;
+		tracked->owner_thread = weft__glib_get_here();
 		tracked->next = *chain;
 		__atomic_store_n(&tracked->generation, generation, __ATOMIC_RELAXED);
 		__atomic_store_n(&tracked->key, key, __ATOMIC_RELEASE);

@@ -80,7 +80,7 @@ void weft__glib_run_pooled(gpointer data, gpointer pool_data, unsigned slot)
 		WEFT__GLIB_FRAME frame = weft__glib_enter_callback(id, 0, false);
 		(void)frame;
 		/* Pushed work that blocks delays no other promise, so its waits are recorded as sleeps of the thread. */
-		weft__hook_thread.callbacks = 0;
+		weft__hook_get_thread()->callbacks = 0;
 		weft_hook_set_called((const void *)user);
 		user(data, pool_data);
 	}
@@ -93,7 +93,7 @@ void weft__glib_run_pooled(gpointer data, gpointer pool_data, unsigned slot)
 		return;
 	weft__glib_end_by(WEFT_SYSTEM_ID, tracked, NULL);
 	weft__glib_object_remove(tracked);
-	weft_hook_record_running(weft__hook_thread.root);
+	weft_hook_record_running(weft__hook_get_thread()->root);
 }
 
 /* Whether g_thread_pool_new() runs; it calls g_thread_pool_new_full(), and that call seems to come from the program. */

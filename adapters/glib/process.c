@@ -59,7 +59,7 @@ void weft__glib_begin_child(struct weft__glib_object *source, const GSource *wat
 		GPid pid;
 	} *child = (const void *)watch;
 	struct weft_hook_label label = {0};
-	const void *site = weft__glib_here.site ? weft__glib_here.site : (const char *)source->callback + 1;
+	const void *site = weft__glib_get_here()->site ? weft__glib_get_here()->site : (const char *)source->callback + 1;
 	weft__glib_create(source, WEFT_KIND_PROCESS, site, false, 0, 0);
 	append_command(&label, child->pid);
 	weft__glib_label(source, label.text);
@@ -115,11 +115,11 @@ gboolean weft__glib_dispatch_child_end(const struct weft__glib_object *tracked, 
 /* ---- Starting processes ---- */
 
 #define SPAWN(name, arguments)                                                                                                   \
-	const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                            \
+	const void *outer = weft__glib_should_record() ? weft__glib_get_here()->site : NULL;                                     \
 	if (!outer)                                                                                                              \
-		weft__glib_here.site = __builtin_return_address(0);                                                              \
+		weft__glib_get_here()->site = __builtin_return_address(0);                                                       \
 	GSubprocess *made = weft__glib_real.name arguments;                                                                      \
-	weft__glib_here.site = outer;                                                                                            \
+	weft__glib_get_here()->site = outer;                                                                                     \
 	return made
 
 GSubprocess *weft__g_subprocess_newv(const gchar *const *argv, GSubprocessFlags flags, GError **error)

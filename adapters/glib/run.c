@@ -79,7 +79,7 @@ void weft__glib_label(struct weft__glib_object *tracked, const char *text)
 
 void weft__glib_begin_run(struct weft__glib_run *run, bool is_older)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	struct weft__glib_object *tracked = run->object ? weft__glib_object_add(WEFT__GLIB_LOOP, run->object) : NULL;
 	run->outer = weft__glib_current_promise();
 	run->loop = here->loop;
@@ -92,14 +92,14 @@ void weft__glib_begin_run(struct weft__glib_run *run, bool is_older)
 	if (!tracked)
 		return;
 	weft__glib_label(tracked, run->label);
-	weft__hook_thread.running = here->loop = tracked->id;
+	weft__hook_get_thread()->running = here->loop = tracked->id;
 	if (!is_older)
 		weft_hook_record_running(tracked->id);
 }
 
 static void adopt_loops(void)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	const bool is_in_loop = here->is_in_loop;
 	for (unsigned i = 0; i < here->depth; i++) {
 		const bool before = here->runs[i].is_in_loop;
@@ -141,7 +141,7 @@ static uint64_t list_objects(void *data, uint64_t cursor, unsigned budget)
 
 void weft__glib_attach_thread(void)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	struct weft__glib_here fresh = {.epoch = weft__hook_epoch, .is_in_loop = here->is_in_loop, .depth = here->depth};
 	memcpy(fresh.runs, here->runs, here->depth * sizeof *here->runs);
 	*here = fresh;
@@ -151,5 +151,5 @@ void weft__glib_attach_thread(void)
 
 void weft__glib_thread_end(void)
 {
-	memset(&weft__glib_here, 0, sizeof weft__glib_here);
+	memset(weft__glib_get_here(), 0, sizeof *weft__glib_get_here());
 }

@@ -14,7 +14,7 @@ static inline bool weft__glib_should_record(void)
 	if (!weft_hook_begin())
 		return false;
 	weft_hook_thread();
-	if (__builtin_expect(weft__glib_here.epoch != weft__hook_epoch, 0))
+	if (__builtin_expect(weft__glib_get_here()->epoch != weft__hook_epoch, 0))
 		weft__glib_attach_thread();
 	return true;
 }

@@ -17,7 +17,7 @@
 static struct weft_record_place *get_site(const struct weft__glib_object *tracked)
 {
 	const struct weft__glib_object *listener = weft__glib_object_of(tracked->stands_for);
-	struct weft_record_place *call_site = weft_hook_site(weft__glib_here.asked);
+	struct weft_record_place *call_site = weft_hook_site(weft__glib_get_here()->asked);
 	return call_site ? call_site : listener ? listener->site : NULL;
 }
 
@@ -72,13 +72,13 @@ static struct weft__glib_object *add_socket(GSocket *socket, enum weft_kind kind
  * because it belongs to another callback. */
 void weft__glib_begin_accepted(void)
 {
-	struct weft__glib_object *tracked = weft__glib_object_of(weft__glib_here.accepted);
-	const void *const asked = weft__glib_here.asked;
-	weft__glib_here.accepted = 0;
-	weft__glib_here.asked = NULL;
+	struct weft__glib_object *tracked = weft__glib_object_of(weft__glib_get_here()->accepted);
+	const void *const asked = weft__glib_get_here()->asked;
+	weft__glib_get_here()->accepted = 0;
+	weft__glib_get_here()->asked = NULL;
 	if (tracked && !tracked->id)
 		begin_connection(tracked, (GSocket *)tracked->key);
-	weft__glib_here.asked = asked;
+	weft__glib_get_here()->asked = asked;
 }
 
 /* Returns the object of a recorded connection; NULL: none.  Creates its promise. */
@@ -89,7 +89,7 @@ static struct weft__glib_object *find_connection(GSocket *socket)
 		return NULL;
 	if (!tracked->id)
 		begin_connection(tracked, socket);
-	tracked->owner_thread = &weft__glib_here;
+	tracked->owner_thread = weft__glib_get_here();
 	return tracked->id ? tracked : NULL;
 }
 
@@ -107,7 +107,7 @@ static struct weft__glib_object *begin_listener(GSocket *socket, const void *cal
 
 gboolean weft__g_socket_listen(GSocket *socket, GError **error)
 {
-	const void *caller = weft__glib_here.site ? weft__glib_here.site : __builtin_return_address(0);
+	const void *caller = weft__glib_get_here()->site ? weft__glib_get_here()->site : __builtin_return_address(0);
 	gboolean ok = weft__glib_real.g_socket_listen(socket, error);
 	if (ok && weft__glib_should_record())
 		begin_listener(socket, caller);
@@ -125,8 +125,8 @@ GSocket *weft__g_socket_accept(GSocket *socket, GCancellable *cancellable, GErro
 	const struct weft__glib_object *listener = weft__glib_object_find(WEFT__GLIB_SOCKET, socket);
 	if (!listener)
 		listener = begin_listener(socket, caller);
-	weft__glib_here.asked = NULL;
-	weft__glib_here.accepted =
+	weft__glib_get_here()->asked = NULL;
+	weft__glib_get_here()->accepted =
 	    weft__glib_tag_of(listener ? add_socket(accepted, WEFT_KIND_CONNECTION, weft__glib_tag_of(listener)) : NULL);
 	return accepted;
 }
@@ -161,11 +161,11 @@ gboolean weft__g_socket_check_connect_result(GSocket *socket, GError **error)
 #define LISTENER(result, name, parameters, arguments)                                                                            \
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
-		const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                    \
+		const void *outer = weft__glib_should_record() ? weft__glib_get_here()->site : NULL;                             \
 		if (!outer)                                                                                                      \
-			weft__glib_here.site = __builtin_return_address(0);                                                      \
+			weft__glib_get_here()->site = __builtin_return_address(0);                                               \
 		result ok = weft__glib_real.name arguments;                                                                      \
-		weft__glib_here.site = outer;                                                                                    \
+		weft__glib_get_here()->site = outer;                                                                             \
 		return ok;                                                                                                       \
 	}
 WEFT__GIO_LISTENER_CALLS(LISTENER)
@@ -236,11 +236,11 @@ gssize weft__g_socket_send_with_blocking(
 		tracked->is_ignored = true;
 	tracked = tracked ? find_connection(socket) : NULL;
 	weft__glib_tag tag = weft__glib_tag_of(tracked);
-	weft__glib_here.pending_write_bytes = tracked ? size : 0;
+	weft__glib_get_here()->pending_write_bytes = tracked ? size : 0;
 	gssize sent = weft__glib_real.g_socket_send_with_blocking(socket, data, size, blocks, cancellable, error);
 	int saved = errno;
-	const weft_id output = weft__glib_here.output;
-	weft__glib_here.pending_write_bytes = weft__glib_here.output = 0;
+	const weft_id output = weft__glib_get_here()->output;
+	weft__glib_get_here()->pending_write_bytes = weft__glib_get_here()->output = 0;
 	tracked = weft__glib_is_recording() ? weft__glib_object_of(tag) : NULL;
 	if (output && tracked && sent >= 0)
 		weft__resolve_read_later(WEFT_SYSTEM_ID, output, tracked->id);
@@ -258,11 +258,11 @@ gboolean weft__g_socket_condition_timed_wait(
     GSocket *socket, GIOCondition condition, gint64 timeout_us, GCancellable *cancellable, GError **error)
 {
 	const struct weft__glib_object *tracked = timeout_us ? find_connection(socket) : NULL;
-	const weft_id id = tracked ? tracked->id : 0, waiter = weft__hook_thread.running;
+	const weft_id id = tracked ? tracked->id : 0, waiter = weft__hook_get_thread()->running;
 	const bool waits = id && waiter > 0 && waiter != id;
-	if (id && (condition & G_IO_OUT) && weft__glib_here.pending_write_bytes && !weft__glib_here.output) {
-		weft__glib_here.output = weft__create_awaited(id, WEFT_KIND_STREAM_WRITE, tracked->site, id, NULL, 0);
-		label_bytes(weft__glib_here.output, weft__glib_here.pending_write_bytes);
+	if (id && (condition & G_IO_OUT) && weft__glib_get_here()->pending_write_bytes && !weft__glib_get_here()->output) {
+		weft__glib_get_here()->output = weft__create_awaited(id, WEFT_KIND_STREAM_WRITE, tracked->site, id, NULL, 0);
+		label_bytes(weft__glib_get_here()->output, weft__glib_get_here()->pending_write_bytes);
 	}
 	if (waits)
 		weft_await(waiter, id);

@@ -141,7 +141,7 @@ static void label_source(struct weft__glib_object *tracked, const char *text, co
 /* Remembers the source: its creator may still name it before the loop runs again. */
 static void label_later(struct weft__glib_object *tracked)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	if (here->unlabelled_count == WEFT__GLIB_MAX_UNLABELLED)
 		weft__glib_label_sources();
 	here->unlabelled[here->unlabelled_count++] = weft__glib_tag_of(tracked);
@@ -150,7 +150,7 @@ static void label_later(struct weft__glib_object *tracked)
 /* The sources may be freed by now, so only the adapter's objects are used. */
 void weft__glib_label_sources(void)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	while (here->unlabelled_count > 0) {
 		struct weft__glib_object *tracked = weft__glib_object_of(here->unlabelled[--here->unlabelled_count]);
 		if (tracked && !tracked->is_labelled)
@@ -221,7 +221,7 @@ static weft__glib_tag count_recurrence(
 		s->representative = s->last = 0;
 	}
 	const struct weft__glib_object *last = weft__glib_object_of(s->last);
-	const bool is_additional = last && last->key != weft__glib_here.dispatched_source;
+	const bool is_additional = last && last->key != weft__glib_get_here()->dispatched_source;
 	s->last = weft__glib_tag_of(tracked);
 	if (!is_additional && ++s->times >= MIN_RECURRENCES) {
 		if (!weft__glib_object_of(s->representative)) {
@@ -308,7 +308,8 @@ static const char *get_library_label(const GSource *source)
  * with new data, and the thread does not sleep in between.  A source that continues another takes over its count. */
 static bool is_continued(struct weft__glib_object *tracked, enum weft_kind kind, const void *site)
 {
-	const struct weft__glib_object *last = weft__glib_object_find(WEFT__GLIB_SOURCE, weft__glib_here.dispatched_source);
+	const struct weft__glib_object *last =
+	    weft__glib_object_find(WEFT__GLIB_SOURCE, weft__glib_get_here()->dispatched_source);
 	const struct weft__glib_object *story = last && last->stands_for ? weft__glib_object_of(last->stands_for) : last;
 	if (!story || story->kind != kind || story->site != weft_hook_site(site))
 		return false;
@@ -353,9 +354,9 @@ static void begin_source(struct weft__glib_object *tracked, GSource *source, enu
 static void set_watched_fd(const GSource *source, int fd, GIOCondition events)
 {
 	struct weft__glib_object *tracked = weft__glib_should_record() ? weft__glib_object_find(WEFT__GLIB_SOURCE, source) : NULL;
-	weft__glib_here.watched.source = source;
-	weft__glib_here.watched.fd = fd;
-	weft__glib_here.watched.events = (short)events;
+	weft__glib_get_here()->watched.source = source;
+	weft__glib_get_here()->watched.fd = fd;
+	weft__glib_get_here()->watched.events = (short)events;
 	if (tracked) {
 		tracked->fd = fd;
 		tracked->events = (short)events;
@@ -371,7 +372,7 @@ gpointer weft__g_source_add_unix_fd(GSource *source, gint fd, GIOCondition event
 
 void weft__g_source_add_child_source(GSource *source, GSource *child)
 {
-	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_here *here = weft__glib_get_here();
 	if (here->watched.source == child)
 		set_watched_fd(source, here->watched.fd, (GIOCondition)here->watched.events);
 	weft__glib_real.g_source_add_child_source(source, child);
@@ -388,7 +389,7 @@ static void attach_fd(const struct weft__glib_object *tracked)
 
 static void find_descriptor(struct weft__glib_object *tracked, const GSource *source)
 {
-	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_here *here = weft__glib_get_here();
 	const GPollFD *first = source->poll_fds ? source->poll_fds->data : NULL;
 	tracked->fd = here->watched.source == source ? here->watched.fd : first ? first->fd : -1;
 	tracked->events = here->watched.source == source ? here->watched.events : first ? (short)first->events : 0;
@@ -396,7 +397,7 @@ static void find_descriptor(struct weft__glib_object *tracked, const GSource *so
 
 static void begin_attached(GSource *source, const GMainContext *context, const void *caller)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	gpointer data;
 	GSourceFunc callback;
 	get_callback(source, &callback, &data);
@@ -437,7 +438,7 @@ void weft__glib_begin_older_source(GSource *source)
 		return;
 	get_callback(source, &tracked->callback, &data);
 	tracked->context = source->context;
-	weft__glib_here.watched.source = NULL;
+	weft__glib_get_here()->watched.source = NULL;
 	find_descriptor(tracked, source);
 	weft__glib_create_older(tracked, classify_source(table, tracked), 0);
 	attach_fd(tracked);
@@ -467,11 +468,11 @@ guint weft__g_source_attach(GSource *source, GMainContext *context)
 	result weft__##name parameters                                                                                           \
 	{                                                                                                                        \
 		/* The recording may start here, which clears `site`, so `site` is set afterwards. */                            \
-		const void *outer = weft__glib_should_record() ? weft__glib_here.site : NULL;                                    \
+		const void *outer = weft__glib_should_record() ? weft__glib_get_here()->site : NULL;                             \
 		if (!outer)                                                                                                      \
-			weft__glib_here.site = __builtin_return_address(0);                                                      \
+			weft__glib_get_here()->site = __builtin_return_address(0);                                               \
 		result id = weft__glib_real.name arguments;                                                                      \
-		weft__glib_here.site = outer;                                                                                    \
+		weft__glib_get_here()->site = outer;                                                                             \
 		return id;                                                                                                       \
 	}
 WEFT__GLIB_SHORT_CALLS(ADD_SOURCE)
@@ -503,7 +504,7 @@ static bool should_record_dispatch(const struct weft__glib_object *source, struc
 static gboolean run_dispatch(struct weft__glib_object *tracked, struct weft__glib_object *story, GSource *source,
     GSourceFunc callback, gpointer data, dispatch_fn *dispatch)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	bool should_record = should_record_dispatch(tracked, story),
 	     should_probe = tracked->fd >= 0 && weft_hook_should_probe_fd(&story->calls);
 	WEFT__GLIB_FRAME frame =
@@ -528,7 +529,7 @@ static gboolean run_dispatch(struct weft__glib_object *tracked, struct weft__gli
 
 gboolean weft__glib_dispatched(GSource *source, GSourceFunc callback, gpointer data, unsigned number)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	const struct table *table = &tables[number];
 	/* A call from another table's function belongs to the same dispatch. */
 	bool is_taken = here->dispatched_source != source && weft__glib_should_record();

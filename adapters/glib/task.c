@@ -64,11 +64,11 @@ static struct weft__glib_object *find_task_in_data(GAsyncReadyCallback callback,
 
 static weft_id get_waiter(void)
 {
-	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_here *here = weft__glib_get_here();
 	const struct weft__glib_object *story = weft__glib_object_of(here->story);
 	if (story && !story->is_ended)
 		return story->id;
-	return weft__hook_thread.callbacks > 0 && here->loop ? here->loop : weft__glib_current_promise();
+	return weft__hook_get_thread()->callbacks > 0 && here->loop ? here->loop : weft__glib_current_promise();
 }
 
 /* ---- Creation and names ---- */
@@ -116,13 +116,13 @@ static void hook_finalize(GTask *task)
  * Such a task is no part (internal promise), because libgio starts parts in its own callbacks or for its own tasks. */
 static bool is_wrapped_callback(GAsyncReadyCallback callback, const struct weft__glib_object *waiter)
 {
-	return callback && !weft__glib_here.is_in_library && (!waiter || waiter->kind == WEFT_KIND_TASK);
+	return callback && !weft__glib_get_here()->is_in_library && (!waiter || waiter->kind == WEFT_KIND_TASK);
 }
 
 static void begin_task(struct weft__glib_object *task, gpointer object, GCancellable *cancellable, GAsyncReadyCallback callback,
     gpointer data, const void *caller)
 {
-	struct weft__glib_here *here = &weft__glib_here;
+	struct weft__glib_here *here = weft__glib_get_here();
 	bool is_call = here->call.is_made && !here->call.id;
 	struct weft__glib_object *waiter = callback ? find_task_in_data(callback, data) : NULL;
 	if (waiter && (waiter->is_ended || waiter == task))
@@ -234,7 +234,7 @@ static void end_later(struct weft__glib_object *tracked, const char *error)
 	if (by != tracked->id)
 		weft_signal_only(by, tracked->id);
 	else /* the task ran in a thread of GLib's pool, whose function may return much later */
-		weft_hook_record_running(weft__hook_thread.root);
+		weft_hook_record_running(weft__hook_get_thread()->root);
 }
 
 /* Labels a task that has no name by its callback.  Callbacks without a symbol name are remembered, because most callbacks are
@@ -344,7 +344,7 @@ static void call_as_waiter(struct weft__glib_object *waiter, const struct weft__
 	weft_id input = task->id;
 	WEFT__GLIB_FRAME frame = weft__glib_enter_callback(waiter->id, weft__glib_tag_of(waiter), task->is_part);
 	(void)frame;
-	waiter->owner_thread = &weft__glib_here;
+	waiter->owner_thread = weft__glib_get_here();
 	weft__glib_read(waiter->id, input);
 	weft_hook_set_called((const void *)user);
 	user(object, result, data);

@@ -38,10 +38,10 @@ void weft__glib_await_source(struct weft__glib_object *source)
 /* An iteration that the program calls in a callback awaits no loop, because the loop may await the callback's source. */
 bool weft__glib_is_turn(void)
 {
-	const struct weft__glib_here *here = &weft__glib_here;
+	const struct weft__glib_here *here = weft__glib_get_here();
 	const struct weft__glib_run *run = here->runs;
 	return here->depth == 1 && !run->object && !run->turns && !weft__glib_is_own(run->caller) &&
-	       weft__hook_thread.callbacks == 0 && weft__glib_real.g_main_context_default;
+	       weft__hook_get_thread()->callbacks == 0 && weft__glib_real.g_main_context_default;
 }
 
 void weft__glib_await_sources(const struct weft_hook_sleep *sleep)
@@ -49,7 +49,7 @@ void weft__glib_await_sources(const struct weft_hook_sleep *sleep)
 	(void)sleep;
 	if (!weft__glib_is_recording() || !weft__glib_is_turn())
 		return;
-	struct weft__glib_run *run = weft__glib_here.runs;
+	struct weft__glib_run *run = weft__glib_get_here()->runs;
 	const GMainContext *context = resolve_context(run->context);
 	__atomic_store_n(&has_turn_loops, true, __ATOMIC_RELAXED);
 	struct weft__glib_object *loop = weft__glib_object_find(WEFT__GLIB_LOOP, context);
@@ -65,7 +65,7 @@ void weft__glib_await_sources(const struct weft_hook_sleep *sleep)
 	run->turns = loop->id;
 	struct weft__glib_object *source;
 	for (uint32_t at = 0; is_new && (source = weft__glib_object_next(&at));)
-		if (source->type == WEFT__GLIB_SOURCE && source->owner_thread == &weft__glib_here &&
+		if (source->type == WEFT__GLIB_SOURCE && source->owner_thread == weft__glib_get_here() &&
 		    resolve_context(source->context) == context)
 			await_source(loop, source);
 }

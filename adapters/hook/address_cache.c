@@ -71,7 +71,7 @@ struct weft_record_place *weft__hook_find_site(const void *caller)
 	/* The callback jumped to the wrapper (tail call), so the call site is the callback's first instruction, plus 1 as for a
 	 * return address. */
 	if (caller && weft__hook_is_recorder(caller)) {
-		caller = weft__hook_thread.called_function;
+		caller = weft__hook_get_thread()->called_function;
 		return caller ? weft_hook_site((const char *)caller + 1) : NULL;
 	}
 	int at = caller ? find_or_add_address(addresses, caller, &is_new) : -1;

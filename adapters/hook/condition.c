@@ -11,7 +11,7 @@ struct weft__hook_condition weft__hook_conditions[WEFT__HOOK_CONDITIONS];
 
 static weft_id current_promise(void)
 {
-	return weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
+	return weft__hook_get_thread()->epoch == weft__hook_epoch ? weft__hook_get_thread()->running : 0;
 }
 
 /* Returns whether the wait or signal is internal to a runtime or to the recorder.  Internal waits of a runtime's idle threads
@@ -19,7 +19,7 @@ static weft_id current_promise(void)
 static bool is_runtime_internal(const void *caller)
 {
 	return weft__hook_is_recorder(caller) ||
-	       (weft__hook_thread.callbacks == 0 && (weft__hook_is_runtime(caller) || weft_hook_is_internal(caller)));
+	       (weft__hook_get_thread()->callbacks == 0 && (weft__hook_is_runtime(caller) || weft_hook_is_internal(caller)));
 }
 
 /* Returns the promise in *of; if there is no promise, creates it first.  If `by` is not 0, promise `by` signalled the object at

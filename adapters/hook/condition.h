@@ -52,10 +52,10 @@ void weft_hook_condition_end_wait(const void *address, weft_id id);
 /* Notes a signal of the running promise to a condition for which no thread has waited. */
 static inline void weft__hook_condition_note_early_signal(struct weft__hook_condition *condition)
 {
-	if (weft__hook_thread.epoch != weft__hook_epoch || !weft__hook_thread.running)
+	if (weft__hook_get_thread()->epoch != weft__hook_epoch || !weft__hook_get_thread()->running)
 		return;
 	__atomic_store_n(&condition->signalled_at, weft_now(), __ATOMIC_RELAXED);
-	__atomic_store_n(&condition->signalled_by, weft__hook_thread.running, __ATOMIC_RELEASE);
+	__atomic_store_n(&condition->signalled_by, weft__hook_get_thread()->running, __ATOMIC_RELEASE);
 }
 
 void weft__hook_condition_signal_slow(

@@ -441,7 +441,7 @@ WRAP_SIMPLE(pclose, int, (FILE * stream), (stream), PROCESS, false)
 #define WRAP_SYNC(NAME)                                                                                                          \
 	WRAP(NAME, int, (int fd), (fd), false)                                                                                   \
 	{                                                                                                                        \
-		if (weft__hook_thread.callbacks > 0 ? weft__hook_is_runtime(caller) : !weft__loop_is_held_up(caller))            \
+		if (weft__hook_get_thread()->callbacks > 0 ? weft__hook_is_runtime(caller) : !weft__loop_is_held_up(caller))     \
 			return real.NAME(fd);                                                                                    \
 		BEGIN_SLEEP(NAME, TIME, -1, true, 0);                                                                            \
 		int result = real.NAME(fd);                                                                                      \

@@ -46,7 +46,7 @@ WRAP(connect, int, (int fd, const struct sockaddr *to, socklen_t size), (fd, to,
 {
 	weft__hook_fd_mark_client(fd);
 	const int result = real.connect(fd, to, size);
-	if (result == 0 && weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_NOBODY)
+	if (result == 0 && weft__hook_get_thread()->wait_owner == WEFT_HOOK_WAIT_OF_NOBODY)
 		weft__loop_begin_talk(fd, caller);
 	if ((result == 0 || errno == EINPROGRESS) && weft__loop_is_watched())
 		weft__loop_connects(fd, to, size, caller);

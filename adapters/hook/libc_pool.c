@@ -51,14 +51,14 @@ static struct weft_hook_frame begin_request(weft_id id)
 	weft_hook_thread();
 	weft_hook_record_running(id);
 	const struct weft_hook_frame frame = weft_hook_enter_callback(id);
-	weft__hook_thread.callbacks = 0;
+	weft__hook_get_thread()->callbacks = 0;
 	return frame;
 }
 
 static void end_request(struct weft_hook_frame frame)
 {
 	weft_hook_leave_callback(&frame);
-	weft_hook_record_running(weft__hook_thread.root);
+	weft_hook_record_running(weft__hook_get_thread()->root);
 }
 
 static int look_up(

@@ -39,7 +39,7 @@ void weft__hook_lock_record_holder(struct weft__hook_lock *lock, weft_id holder_
 
 static weft_id current_promise(void)
 {
-	return weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
+	return weft__hook_get_thread()->epoch == weft__hook_epoch ? weft__hook_get_thread()->running : 0;
 }
 
 /* Returns the lock's holder if the holder is certain; else 0. */
@@ -77,7 +77,7 @@ bool weft_hook_lock_begin_wait(const void *address, int owner, const void *calle
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
 	const weft_id me = current_promise();
 	const int saved = errno;
-	const bool is_internal = weft__hook_thread.callbacks == 0 && weft_hook_is_internal(weft__hook_outermost(caller));
+	const bool is_internal = weft__hook_get_thread()->callbacks == 0 && weft_hook_is_internal(weft__hook_outermost(caller));
 	if (!me || is_internal || !weft__hook_lock_matches(lock, address))
 		return false;
 	__atomic_add_fetch(&lock->waiters, 1, __ATOMIC_SEQ_CST);

@@ -45,7 +45,7 @@ void weft__hook_lock_replace(struct weft__hook_lock *lock, const void *address);
 static inline void weft_hook_lock_acquire(const void *address, int owner, const void *caller)
 {
 	struct weft__hook_lock *lock = weft__hook_lock_of(address);
-	const weft_id holder_id = weft__hook_thread.epoch == weft__hook_epoch ? weft__hook_thread.running : 0;
+	const weft_id holder_id = weft__hook_get_thread()->epoch == weft__hook_epoch ? weft__hook_get_thread()->running : 0;
 	if (__builtin_expect(!weft__hook_lock_matches(lock, address), 0)) {
 		weft__hook_lock_replace(lock, address);
 		if (!weft__hook_lock_matches(lock, address))

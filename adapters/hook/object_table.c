@@ -188,7 +188,7 @@ uint64_t weft_hook_object_table_list(struct weft_hook_object_table *table, uint6
 		if (!__atomic_load_n(&shard->buckets[cursor % WEFT_HOOK_BUCKETS], __ATOMIC_RELAXED) || !try_lock_shard(shard))
 			continue;
 		for (struct weft_hook_object *t = shard->buckets[cursor % WEFT_HOOK_BUCKETS]; t; t = t->next)
-			if (t->id && t->owner_thread == &weft__hook_thread) {
+			if (t->id && t->owner_thread == weft__hook_get_thread()) {
 				weft_pending_at(t->by, t->id, (enum weft_kind)t->kind, t->site, t->since, t->label.text);
 				if (t->awaited_by)
 					weft_still_awaits(t->awaited_by, t->id);

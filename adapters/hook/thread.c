@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,12 +15,9 @@
 #include "adapters/hook/state.h"
 #include "adapters/loop/loop.h"
 
-__thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
+struct weft_hook_thread weft__hook_threads WEFT_HOOK_PER_THREAD;
 __thread const char *weft__hook_next_thread_name __attribute__((tls_model("initial-exec")));
 unsigned weft__hook_epoch = 1;
-
-static pthread_key_t thread_key;
-static bool has_thread_key;
 
 void weft__hook_thread_label(struct weft_hook_thread *here)
 {
@@ -88,14 +84,13 @@ static void reset_if_stale(struct weft_hook_thread *here)
 static void register_thread(struct weft_hook_thread *here)
 {
 	here->is_listed = true;
-	if (has_thread_key)
-		pthread_setspecific(thread_key, here);
+	weft__hook_watch_thread_end();
 	weft__list_pending_beside(list_thread, here);
 }
 
 void weft__hook_attach_thread(void)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	int saved_errno = errno;
 	reset_if_stale(here);
 	begin_root_promise(here);
@@ -105,7 +100,7 @@ void weft__hook_attach_thread(void)
 
 void weft__hook_thread_begin(weft_id root, weft_id by, uint64_t since, const char *name)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	int saved_errno = errno;
 	reset_if_stale(here);
 	if (!here->is_thread_attached) {
@@ -125,7 +120,7 @@ void weft__hook_thread_begin(weft_id root, weft_id by, uint64_t since, const cha
 
 weft_id weft_hook_current_promise(void)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	if (here->epoch == 0) { /* this thread's first call */
 		int saved_errno = errno;
 		here->epoch = weft__hook_epoch;
@@ -135,23 +130,26 @@ weft_id weft_hook_current_promise(void)
 	return here->epoch == weft__hook_epoch && here->running ? here->running : WEFT_SYSTEM_ID;
 }
 
-static void end_thread(void *data)
+static void end_thread(void)
 {
-	struct weft_hook_thread *here = data;
+	struct weft_hook_thread *here = weft__hook_get_thread();
+	if (!here->is_listed)
+		return;
 	for (const struct weft_hook_adapter *const *a = weft__hook_adapters; *a; a++)
 		if ((*a)->thread_ends)
 			(*a)->thread_ends();
+	here->is_listed = false;
+	weft__list_pending_beside(NULL, NULL); /* the list is in memory that another thread gets */
 	if (here->epoch != weft__hook_epoch || !here->root || !weft_is_on())
 		return;
 	weft__hook_thread_label(here);
-	weft__list_pending_beside(NULL, NULL);
 	if (here->failure[0])
 		weft_fail(WEFT_SYSTEM_ID, here->root, here->failure);
 	else
 		weft_resolve(WEFT_SYSTEM_ID, here->root);
 	weft_idle(WEFT_IDLE_WAIT);
 	here->root = here->recorded_running = 0;
-	here->is_thread_attached = here->is_listed = false;
+	here->is_thread_attached = false;
 }
 
 /* Records that the program calls exit(): this thread has worked until now. */
@@ -159,11 +157,11 @@ static void record_program_end(void)
 {
 	if (weft_is_on())
 		weft__hook_children_check();
-	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
+	if (weft_is_on() && weft__hook_get_thread()->epoch == weft__hook_epoch && weft__hook_get_thread()->running)
 		weft__loop_end_program();
-	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch && weft__hook_thread.running)
-		weft_run(weft__hook_thread.running);
-	if (weft_is_on() && weft__hook_thread.epoch == weft__hook_epoch)
+	if (weft_is_on() && weft__hook_get_thread()->epoch == weft__hook_epoch && weft__hook_get_thread()->running)
+		weft_run(weft__hook_get_thread()->running);
+	if (weft_is_on() && weft__hook_get_thread()->epoch == weft__hook_epoch)
 		weft__hook_record_calls();
 }
 
@@ -178,7 +176,7 @@ void weft__hook_threads_begin(void)
 /* Must run before the recorder makes its own thread key, so that end_thread() runs before the recorder's destructor. */
 void weft__hook_threads_init(void)
 {
-	has_thread_key = pthread_key_create(&thread_key, end_thread) == 0;
+	weft__hook_thread_memory_init(end_thread);
 }
 
 void weft__hook_threads_forget(void)
@@ -188,7 +186,7 @@ void weft__hook_threads_forget(void)
 
 void weft__hook_record_calls(void)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	const uint64_t end = weft__stream->last;
 	for (unsigned i = 0; i <= here->call_count; i++) {
 		const struct weft_hook_call *call = &here->calls[i];
@@ -227,7 +225,7 @@ void weft_hook_mark_loop_listed(struct weft_hook_listed_loops *older, const void
 bool weft_hook_count_repeat(struct weft_hook_calls *calls, weft_id promise, bool spins)
 {
 	enum { RECORDED_CALLS = WEFT_HOOK_RECORDED_CALLS, MIN_SPINS = 1024 };
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	weft_hook_count_call(calls);
 	uint32_t others = here->entered - here->repeated++;
 	if (calls->count <= RECORDED_CALLS)
@@ -249,8 +247,8 @@ static int get_readable_bytes(int fd)
 
 int weft_hook_probe_fd(int fd)
 {
-	weft__hook_thread.probed_fd = fd;
-	weft__hook_thread.is_fd_used = false;
+	weft__hook_get_thread()->probed_fd = fd;
+	weft__hook_get_thread()->is_fd_used = false;
 	return get_readable_bytes(fd);
 }
 
@@ -258,7 +256,7 @@ bool weft_hook_is_fd_untouched(int fd, short events, int waiting)
 {
 	struct pollfd ready = {.fd = fd, .events = events};
 	int saved_errno = errno;
-	bool untouched = weft__hook_thread.probed_fd == fd && !weft__hook_thread.is_fd_used &&
+	bool untouched = weft__hook_get_thread()->probed_fd == fd && !weft__hook_get_thread()->is_fd_used &&
 			 get_readable_bytes(fd) == waiting && poll(&ready, 1, 0) == 1;
 	errno = saved_errno;
 	return untouched;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/hook.h"
+#include "adapters/hook/thread_memory.h"
 
 /* State of a thread. */
 enum { WEFT_HOOK_LISTS = 7, WEFT_HOOK_LONG_CALLS = 8, WEFT_HOOK_THREAD_NAME = 48 /* size in bytes */ };
@@ -60,7 +61,13 @@ struct weft_hook_thread {
 	uint32_t fd_uses;
 };
 
-extern __thread struct weft_hook_thread weft__hook_thread __attribute__((tls_model("initial-exec")));
+extern struct weft_hook_thread weft__hook_threads;
+
+/* Returns the state of the current thread. */
+static inline struct weft_hook_thread *weft__hook_get_thread(void)
+{
+	return &WEFT_HOOK_HERE(weft__hook_threads);
+}
 extern unsigned weft__hook_epoch; /* number that changes with each recording, and in each child of a fork */
 
 void weft__hook_attach_thread(void);
@@ -69,9 +76,9 @@ void weft__hook_attach_thread(void);
  * must be on. */
 static inline struct weft_hook_thread *weft_hook_thread(void)
 {
-	if (__builtin_expect(weft__hook_thread.epoch != weft__hook_epoch || !weft__hook_thread.is_listed, 0))
+	if (__builtin_expect(weft__hook_get_thread()->epoch != weft__hook_epoch || !weft__hook_get_thread()->is_listed, 0))
 		weft__hook_attach_thread();
-	return &weft__hook_thread;
+	return weft__hook_get_thread();
 }
 
 /* Registers a list of pending promises as weft_list_pending() does, but for several adapters on one thread.  A list is used
@@ -84,16 +91,16 @@ weft_id weft_hook_current_promise(void);
 /* Records the running promise, unless the trace has it as the running promise already. */
 static inline void weft_hook_record_running(weft_id id)
 {
-	if (weft__hook_thread.recorded_running != id)
+	if (weft__hook_get_thread()->recorded_running != id)
 		weft_run(id);
-	weft__hook_thread.recorded_running = id;
+	weft__hook_get_thread()->recorded_running = id;
 }
 
 /* Records a signal from the system to the promise, which then runs. */
 static inline void weft_hook_record_signal(weft_id id)
 {
 	weft_signal(WEFT_SYSTEM_ID, id);
-	weft__hook_thread.recorded_running = id;
+	weft__hook_get_thread()->recorded_running = id;
 }
 
 /* ---- Callbacks ----
@@ -115,12 +122,12 @@ struct weft_hook_frame {
 /* Makes `id` the running promise; 0 keeps the running promise, because the callback is unknown. */
 static inline struct weft_hook_frame weft_hook_enter_callback(weft_id id)
 {
-	struct weft_hook_frame frame = {weft__hook_thread.running, weft__hook_thread.callback_stack};
+	struct weft_hook_frame frame = {weft__hook_get_thread()->running, weft__hook_get_thread()->callback_stack};
 	if (id)
-		weft__hook_thread.running = id;
-	weft__hook_thread.callbacks++;
-	weft__hook_thread.callback_stack = __builtin_frame_address(0);
-	weft__hook_thread.entered++;
+		weft__hook_get_thread()->running = id;
+	weft__hook_get_thread()->callbacks++;
+	weft__hook_get_thread()->callback_stack = __builtin_frame_address(0);
+	weft__hook_get_thread()->entered++;
 	return frame;
 }
 
@@ -128,18 +135,18 @@ static inline struct weft_hook_frame weft_hook_enter_callback(weft_id id)
  * nested loop, the outer callback continues. */
 static inline void weft_hook_leave_callback(struct weft_hook_frame *frame)
 {
-	weft__hook_thread.called_function = NULL;
-	weft__hook_thread.running = frame->running;
-	weft__hook_thread.callback_stack = frame->stack;
-	if (weft__hook_thread.callbacks > 0)
-		weft__hook_thread.callbacks--;
+	weft__hook_get_thread()->called_function = NULL;
+	weft__hook_get_thread()->running = frame->running;
+	weft__hook_get_thread()->callback_stack = frame->stack;
+	if (weft__hook_get_thread()->callbacks > 0)
+		weft__hook_get_thread()->callbacks--;
 }
 
 /* Notes the function of the program that the runtime calls next.  The function's last call may be a jump (tail call) that
  * returns directly to the wrapper's caller. */
 static inline void weft_hook_set_called(const void *function)
 {
-	struct weft_hook_thread *here = &weft__hook_thread;
+	struct weft_hook_thread *here = weft__hook_get_thread();
 	struct weft_hook_call *last = &here->calls[here->call_count];
 	const uint64_t now = weft__stream->last;
 	here->called_function = function;
@@ -165,8 +172,8 @@ struct weft_hook_calls {
 /* Counts a call that has an external cause. */
 static inline void weft_hook_count_call(struct weft_hook_calls *calls)
 {
-	if (calls->sleeps != weft__hook_thread.sleeps)
-		*calls = (struct weft_hook_calls){.sleeps = weft__hook_thread.sleeps};
+	if (calls->sleeps != weft__hook_get_thread()->sleeps)
+		*calls = (struct weft_hook_calls){.sleeps = weft__hook_get_thread()->sleeps};
 	if (calls->count < UINT32_MAX)
 		calls->count++;
 }
@@ -182,7 +189,7 @@ bool weft_hook_count_repeat(struct weft_hook_calls *calls, weft_id promise, bool
 /* Returns whether the object's calls are so frequent that only some of them are recorded. */
 static inline bool weft_hook_is_spinning(const struct weft_hook_calls *calls)
 {
-	return calls->count > WEFT_HOOK_RECORDED_CALLS && calls->sleeps == weft__hook_thread.sleeps;
+	return calls->count > WEFT_HOOK_RECORDED_CALLS && calls->sleeps == weft__hook_get_thread()->sleeps;
 }
 
 /* Returns whether to check now if the callback leaves its descriptor unread; true once in 64 calls without a sleep. */
@@ -202,8 +209,8 @@ bool weft_hook_is_fd_untouched(int fd, short events, int waiting);
  * datagrams have the same size, or if the buffer still has space. */
 static inline void weft_hook_mark_fd_used(int fd)
 {
-	weft__hook_thread.is_fd_used |= fd == weft__hook_thread.probed_fd;
-	weft__hook_thread.fd_uses += fd != STDERR_FILENO;
+	weft__hook_get_thread()->is_fd_used |= fd == weft__hook_get_thread()->probed_fd;
+	weft__hook_get_thread()->fd_uses += fd != STDERR_FILENO;
 }
 
 /* ---- Loops that may be older than the recording ---- */

@@ -103,7 +103,7 @@ extern unsigned weft__loop_epoch;
 static inline bool weft__loop_is_watched(void)
 {
 	return __builtin_expect(__atomic_load_n(&weft__loop_epoch, __ATOMIC_RELAXED) == weft__hook_epoch, 0) &&
-	       weft__hook_thread.wait_owner != WEFT_HOOK_WAIT_OF_RUNTIME;
+	       weft__hook_get_thread()->wait_owner != WEFT_HOOK_WAIT_OF_RUNTIME;
 }
 
 /* Handles the start of a wait or of a blocking call; call it if the wait belongs to no runtime and no callback is on the stack.

@@ -129,7 +129,7 @@ void weft__loop_leave_listener(int fd)
 static bool is_watched_call(const void *caller)
 {
 	if (weft__hook_is_recorder(caller) || weft__hook_is_instrumented ||
-	    (weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && weft__hook_is_runtime(caller)))
+	    (weft__hook_get_thread()->wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && weft__hook_is_runtime(caller)))
 		return false;
 	weft_hook_thread();
 	return true;
@@ -150,7 +150,7 @@ void weft__loop_begin_talk(int fd, const void *caller)
 {
 	const int saved_errno = errno, flags = fcntl(fd, F_GETFL);
 	if (flags >= 0 && !(flags & O_NONBLOCK) && gettid() != getpid() &&
-	    weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && !weft__hook_is_runtime(caller) &&
+	    weft__hook_get_thread()->wait_owner == WEFT_HOOK_WAIT_OF_NOBODY && !weft__hook_is_runtime(caller) &&
 	    is_watched_call(caller) && is_stream(fd)) {
 		__atomic_store_n(&weft__loop_epoch, weft__hook_epoch, __ATOMIC_RELAXED);
 		list_talks();
@@ -258,7 +258,7 @@ static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text
 	if (c->asker)
 		weft_read_later(c->asker, request);
 	c->asker = 0;
-	if (weft__hook_thread.running == request)
+	if (weft__hook_get_thread()->running == request)
 		weft__loop_run(0, -1);
 }
 
@@ -475,7 +475,7 @@ void weft__loop_closes(int fd)
 		    : c->is_at_end ? &gone
 				   : &closed);
 		weft_resolve(get_running(), c->connection);
-		if (weft__hook_thread.running == c->connection)
+		if (weft__hook_get_thread()->running == c->connection)
 			weft__loop_run(0, -1);
 	}
 	c->connection = 0;

@@ -13,6 +13,7 @@
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/callers.h"
 #include "adapters/hook/fd_table.h"
+#include "adapters/hook/thread_memory.h"
 #include "adapters/loop/turn.h"
 
 enum { MAX_QUEUED = 32, MAX_USED = 64 };
@@ -22,7 +23,7 @@ unsigned weft__loop_epoch;
 static const char label_of_epoll[] = "epoll, turn by turn", label_of_poll[] = "poll, turn by turn";
 
 /* State of the current thread's own loop. */
-static __thread struct here {
+struct own_loop {
 	unsigned epoch;
 	bool is_epoll; /* its wait is epoll */
 	/* Whether the previous iteration was long, so that what is ready now may have waited for its end. */
@@ -47,37 +48,44 @@ static __thread struct here {
 		uint32_t turn; /* of the read */
 	} queue[MAX_QUEUED];
 	int used_fds[MAX_USED];
-} here __attribute__((tls_model("initial-exec")));
+};
+
+static struct own_loop own_loops WEFT_HOOK_PER_THREAD;
+
+static inline struct own_loop *get_here(void)
+{
+	return &WEFT_HOOK_HERE(own_loops);
+}
 
 static bool has_loop(void)
 {
-	return weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_PROGRAM && here.epoch == weft__hook_epoch;
+	return weft__hook_get_thread()->wait_owner == WEFT_HOOK_WAIT_OF_PROGRAM && get_here()->epoch == weft__hook_epoch;
 }
 
 static uint64_t list_loop(void *data, uint64_t cursor, unsigned budget)
 {
-	const struct here *of = data;
+	const struct own_loop *of = data;
 	if (cursor == 0 && of->loop)
-		weft_pending_at(weft__hook_thread.root, of->loop, WEFT_KIND_LOOP, weft_hook_site(of->caller), of->loop_since,
-		    of->is_epoll ? label_of_epoll : label_of_poll);
+		weft_pending_at(weft__hook_get_thread()->root, of->loop, WEFT_KIND_LOOP, weft_hook_site(of->caller),
+		    of->loop_since, of->is_epoll ? label_of_epoll : label_of_poll);
 	return weft__loop_list(data, cursor, budget);
 }
 
 static void begin_loop(const struct weft_hook_sleep *sleep)
 {
-	here = (struct here){.epoch = weft__hook_epoch,
+	*get_here() = (struct own_loop){.epoch = weft__hook_epoch,
 	    .is_epoll = sleep->epoll >= 0,
 	    .running_fd = -1,
 	    .caller = weft__hook_outermost(sleep->caller)};
-	weft__hook_thread.wait_owner = WEFT_HOOK_WAIT_OF_PROGRAM;
+	weft__hook_get_thread()->wait_owner = WEFT_HOOK_WAIT_OF_PROGRAM;
 	__atomic_store_n(&weft__loop_epoch, weft__hook_epoch, __ATOMIC_RELAXED);
-	weft_hook_register_list(list_loop, &here);
+	weft_hook_register_list(list_loop, get_here());
 	weft__loop_find_listeners();
 }
 
 int weft__loop_running_fd(void)
 {
-	return has_loop() ? here.running_fd : -1;
+	return has_loop() ? get_here()->running_fd : -1;
 }
 
 void weft__loop_run(weft_id id, int fd)
@@ -86,8 +94,8 @@ void weft__loop_run(weft_id id, int fd)
 		return;
 	/* The end of a request is not recorded as a change of the running promise, because the next call shows what runs
 	 * then. */
-	weft__hook_thread.running = id ? id : weft__hook_thread.root;
-	here.running_fd = id ? fd : -1;
+	weft__hook_get_thread()->running = id ? id : weft__hook_get_thread()->root;
+	get_here()->running_fd = id ? fd : -1;
 	if (id)
 		weft_hook_record_running(id);
 }
@@ -96,41 +104,41 @@ bool weft__loop_read(weft_id id, weft_id request, int fd)
 {
 	if (!has_loop())
 		return false;
-	weft__hook_thread.running = weft__hook_thread.recorded_running = id;
-	here.running_fd = fd;
+	weft__hook_get_thread()->running = weft__hook_get_thread()->recorded_running = id;
+	get_here()->running_fd = fd;
 	weft_read(id, request);
 	return true;
 }
 
 bool weft__loop_is_late(void)
 {
-	return has_loop() && here.is_late;
+	return has_loop() && get_here()->is_late;
 }
 
 /* Creates the loop's promise at its first request, so that a program without a known request shows only threads. */
 void weft__loop_begin_promise(void)
 {
-	if (!has_loop() || here.loop)
+	if (!has_loop() || get_here()->loop)
 		return;
-	here.loop = weft_create_at(weft__hook_thread.root, WEFT_KIND_LOOP, weft_hook_site(here.caller));
-	here.loop_since = weft__stream->last;
-	weft_label(here.loop, here.is_epoll ? label_of_epoll : label_of_poll);
+	get_here()->loop = weft_create_at(weft__hook_get_thread()->root, WEFT_KIND_LOOP, weft_hook_site(get_here()->caller));
+	get_here()->loop_since = weft__stream->last;
+	weft_label(get_here()->loop, get_here()->is_epoll ? label_of_epoll : label_of_poll);
 }
 
 /* Returns whether the running request was read in this iteration: a program that answers in the iteration in which it reads
  * works for the request that it read last. */
 static bool is_running_new(void)
 {
-	for (unsigned i = 0; i < here.queued; i++)
-		if (here.queue[i].fd == here.running_fd)
-			return here.queue[i].turn == here.turn;
+	for (unsigned i = 0; i < get_here()->queued; i++)
+		if (get_here()->queue[i].fd == get_here()->running_fd)
+			return get_here()->queue[i].turn == get_here()->turn;
 	return false;
 }
 
 void weft__loop_claim(weft_id request, int fd)
 {
 	enum { IS_ITS_OWN = 0, MAY_BE_ITS_OWN = 1 };
-	if (!has_loop() || weft__hook_thread.recorded_running == request)
+	if (!has_loop() || weft__hook_get_thread()->recorded_running == request)
 		return;
 	weft__detail(request, WEFT_DETAIL_CLAIM, is_running_new() ? MAY_BE_ITS_OWN : IS_ITS_OWN, "");
 	weft__loop_run(request, fd);
@@ -138,36 +146,36 @@ void weft__loop_claim(weft_id request, int fd)
 
 void weft__loop_enqueue(int fd)
 {
-	for (unsigned i = 0; i < here.queued; i++)
-		if (here.queue[i].fd == fd)
+	for (unsigned i = 0; i < get_here()->queued; i++)
+		if (get_here()->queue[i].fd == fd)
 			return;
-	const unsigned at = here.queued;
+	const unsigned at = get_here()->queued;
 	if (has_loop() && at < MAX_QUEUED) {
-		here.queue[at].fd = fd;
-		here.queue[at].turn = here.turn;
-		here.queued = at + 1;
+		get_here()->queue[at].fd = fd;
+		get_here()->queue[at].turn = get_here()->turn;
+		get_here()->queued = at + 1;
 	}
 }
 
 /* If a signal handler changes the queue while this function runs, an entry is lost, but no entry is written beyond the array. */
 static void remove_queued(unsigned i)
 {
-	const unsigned count = here.queued;
+	const unsigned count = get_here()->queued;
 	if (i >= count)
 		return;
-	memmove(here.queue + i, here.queue + i + 1, (count - 1 - i) * sizeof *here.queue);
-	here.queued = count - 1;
+	memmove(get_here()->queue + i, get_here()->queue + i + 1, (count - 1 - i) * sizeof *get_here()->queue);
+	get_here()->queued = count - 1;
 }
 
 /* Returns the promise of the oldest unanswered question, if the question was read in an earlier iteration; 0: none.  A loop that
  * answers in the iteration in which it reads has an order of its own. */
 static weft_id find_next(int *fd)
 {
-	while (here.queued > 0) {
-		const struct weft__loop_fd *first = weft__loop_find(here.queue[0].fd);
-		*fd = here.queue[0].fd;
+	while (get_here()->queued > 0) {
+		const struct weft__loop_fd *first = weft__loop_find(get_here()->queue[0].fd);
+		*fd = get_here()->queue[0].fd;
 		if (first && first->request && !first->asker && first->is_unanswered)
-			return here.queue[0].turn != here.turn ? first->request : 0;
+			return get_here()->queue[0].turn != get_here()->turn ? first->request : 0;
 		remove_queued(0);
 	}
 	return 0;
@@ -183,8 +191,8 @@ static void run_next(void)
 
 void weft__loop_dequeue(int fd)
 {
-	for (unsigned i = 0; has_loop() && i < here.queued; i++)
-		if (here.queue[i].fd == fd) {
+	for (unsigned i = 0; has_loop() && i < get_here()->queued; i++)
+		if (get_here()->queue[i].fd == fd) {
 			remove_queued(i);
 			run_next();
 			return;
@@ -193,16 +201,17 @@ void weft__loop_dequeue(int fd)
 
 bool weft__loop_use(int fd)
 {
-	const unsigned at = here.used;
+	const unsigned at = get_here()->used;
 	if (!has_loop() || at >= MAX_USED)
 		return false;
-	here.used_fds[at] = fd;
-	here.used = at + 1;
+	get_here()->used_fds[at] = fd;
+	get_here()->used = at + 1;
 	return true;
 }
 
 /* Returns whether this thread has read something since the last call of this function, also by calls inside of libc that no
- * wrapper sees.  The kernel counts the bytes of its own answer only after it has written the answer, so they are added here. */
+ * wrapper sees.  The kernel counts the bytes of its own answer only after it has written the answer, so they are added
+ * get_here()-> */
 static bool has_read(void)
 {
 	char text[256] = "";
@@ -213,8 +222,8 @@ static bool has_read(void)
 	errno = saved;
 	if (size <= 0 || strncmp(text, "rchar: ", 7) != 0)
 		return false;
-	const uint64_t before = here.read_bytes, now = strtoull(text + 7, NULL, 10);
-	here.read_bytes = now + (uint64_t)size;
+	const uint64_t before = get_here()->read_bytes, now = strtoull(text + 7, NULL, 10);
+	get_here()->read_bytes = now + (uint64_t)size;
 	return before && now > before;
 }
 
@@ -224,24 +233,25 @@ static bool has_read(void)
 static void count_idle_turn(void)
 {
 	enum { MIN_NAMED = 1024, TIMES_USEFUL = 16 };
-	if (here.idle_turns.sleeps != weft__hook_thread.sleeps) {
-		here.idle_turns = (struct weft_hook_calls){.sleeps = weft__hook_thread.sleeps};
-		here.useful_turns = 0;
+	if (get_here()->idle_turns.sleeps != weft__hook_get_thread()->sleeps) {
+		get_here()->idle_turns = (struct weft_hook_calls){.sleeps = weft__hook_get_thread()->sleeps};
+		get_here()->useful_turns = 0;
 	}
-	const unsigned count = here.idle_turns.count + 1;
-	bool is_idle = here.may_sleep && here.fd_uses == weft__hook_thread.fd_uses;
-	weft__hook_thread.entered++;
+	const unsigned count = get_here()->idle_turns.count + 1;
+	bool is_idle = get_here()->may_sleep && get_here()->fd_uses == weft__hook_get_thread()->fd_uses;
+	weft__hook_get_thread()->entered++;
 	if (is_idle && count >= MIN_NAMED / 2 && (count & (count - 1)) == 0)
 		is_idle = !has_read();
-	here.fd_uses = weft__hook_thread.fd_uses;
+	get_here()->fd_uses = weft__hook_get_thread()->fd_uses;
 	if (!is_idle) {
-		if (++here.useful_turns > here.idle_turns.count / TIMES_USEFUL)
-			here.useful_turns = here.idle_turns.count = 0;
+		if (++get_here()->useful_turns > get_here()->idle_turns.count / TIMES_USEFUL)
+			get_here()->useful_turns = get_here()->idle_turns.count = 0;
 		return;
 	}
 	if (count >= MIN_NAMED)
 		weft__loop_begin_promise();
-	weft_hook_count_repeat(&here.idle_turns, here.loop ? here.loop : weft__hook_thread.root, true);
+	weft_hook_count_repeat(
+	    &get_here()->idle_turns, get_here()->loop ? get_here()->loop : weft__hook_get_thread()->root, true);
 }
 
 /* Ends the iteration, and with it the requests that it answered.  If the loop only polls with a timeout of 0, its queue of
@@ -250,50 +260,50 @@ static void end_turn(bool may_sleep)
 {
 	int fd = -1;
 	count_idle_turn();
-	here.may_sleep = may_sleep;
-	here.is_late = here.turn_since && weft__stream->last - here.turn_since >= weft__stream->long_ticks;
-	for (unsigned i = 0; i < here.used; i++)
-		weft__loop_end_answered(here.used_fds[i]);
-	here.used = 0;
-	here.turn++;
+	get_here()->may_sleep = may_sleep;
+	get_here()->is_late = get_here()->turn_since && weft__stream->last - get_here()->turn_since >= weft__stream->long_ticks;
+	for (unsigned i = 0; i < get_here()->used; i++)
+		weft__loop_end_answered(get_here()->used_fds[i]);
+	get_here()->used = 0;
+	get_here()->turn++;
 	if (may_sleep)
-		here.queued = 0;
+		get_here()->queued = 0;
 	const weft_id next = find_next(&fd);
 	if (next) {
 		weft__loop_run(next, fd);
 	} else if (may_sleep) {
-		weft__hook_thread.running = weft__hook_thread.root;
-		here.running_fd = -1;
+		weft__hook_get_thread()->running = weft__hook_get_thread()->root;
+		get_here()->running_fd = -1;
 	}
-	here.turn_since = may_sleep ? 0 : weft__stream->last;
+	get_here()->turn_since = may_sleep ? 0 : weft__stream->last;
 }
 
 void weft__loop_end_program(void)
 {
-	for (unsigned i = 0; has_loop() && i < here.used; i++)
-		weft__loop_end_answered(here.used_fds[i]);
+	for (unsigned i = 0; has_loop() && i < get_here()->used; i++)
+		weft__loop_end_answered(get_here()->used_fds[i]);
 }
 
 void weft__loop_begin_turn(void)
 {
 	if (has_loop())
-		here.turn_since = weft__stream->last;
+		get_here()->turn_since = weft__stream->last;
 }
 
 static bool is_request_running(void)
 {
-	return here.running_fd >= 0 && weft__hook_thread.running != weft__hook_thread.root;
+	return get_here()->running_fd >= 0 && weft__hook_get_thread()->running != weft__hook_get_thread()->root;
 }
 
 bool weft__loop_is_held_up(const void *caller)
 {
-	return has_loop() && (here.loop || is_request_running()) && !weft__hook_is_recorder(caller);
+	return has_loop() && (get_here()->loop || is_request_running()) && !weft__hook_is_recorder(caller);
 }
 
 bool weft__loop_before_wait(const struct weft_hook_sleep *sleep)
 {
 	const bool is_epoll = sleep->epoll >= 0, is_loop = sleep->kind == WEFT_HOOK_SLEEP_FDS && sleep->epoll != WEFT_HOOK_ONE_FD;
-	if (weft__hook_thread.wait_owner == WEFT_HOOK_WAIT_OF_RUNTIME || weft__hook_is_recorder(sleep->caller))
+	if (weft__hook_get_thread()->wait_owner == WEFT_HOOK_WAIT_OF_RUNTIME || weft__hook_is_recorder(sleep->caller))
 		return true;
 	if (is_loop && !has_loop()) {
 		if (!sleep->may_sleep || weft__hook_is_instrumented || weft__hook_is_runtime(sleep->caller))
@@ -302,10 +312,10 @@ bool weft__loop_before_wait(const struct weft_hook_sleep *sleep)
 	}
 	if (!has_loop())
 		return true;
-	here.is_epoll |= is_epoll;
+	get_here()->is_epoll |= is_epoll;
 	/* A loop without a running request may wait for a thread or a signal, and its program may end during that wait. */
-	if (!is_loop || is_epoll != here.is_epoll)
-		return !(is_request_running() || (sleep->kind == WEFT_HOOK_SLEEP_TIME && here.loop));
+	if (!is_loop || is_epoll != get_here()->is_epoll)
+		return !(is_request_running() || (sleep->kind == WEFT_HOOK_SLEEP_TIME && get_here()->loop));
 	end_turn(sleep->may_sleep);
 	return true;
 }

@@ -76,7 +76,7 @@ static struct promise *find_promise(weft_id id)
 
 struct js_place *weft__node_get_running_place(void)
 {
-	const struct promise *p = here && here->epoch == weft__hook_epoch ? find_promise(weft__hook_thread.running) : NULL;
+	const struct promise *p = here && here->epoch == weft__hook_epoch ? find_promise(weft__hook_get_thread()->running) : NULL;
 	return p ? p->place : NULL;
 }
 
@@ -87,7 +87,7 @@ static handle globalize(isolate of, handle local)
 
 static void run(weft_id id)
 {
-	weft__hook_thread.running = id;
+	weft__hook_get_thread()->running = id;
 	weft_hook_record_running(id);
 }
 
@@ -164,8 +164,10 @@ static struct promise *create_promise(handle context, handle promise, enum weft_
 	struct promise *p = here->pending.count < MAX_PENDING ? calloc(1, sizeof *p) : NULL;
 	if (!p)
 		return NULL;
-	*p = (struct promise){
-	    .id = weft_create(weft__hook_thread.running, kind, &place->site), .kind = kind, .place = place, .since = weft_now()};
+	*p = (struct promise){.id = weft_create(weft__hook_get_thread()->running, kind, &place->site),
+	    .kind = kind,
+	    .place = place,
+	    .since = weft_now()};
 	if (!p->id || !weft__table_set(&here->pending, (uint64_t)p->id, p)) {
 		free(p);
 		return NULL;
@@ -213,7 +215,7 @@ void weft__node_finish_settled(void)
 static void enter_function(weft_id id)
 {
 	if (here->function_count < MAX_DEPTH)
-		here->functions[here->function_count++] = (struct function){id, weft__hook_thread.running};
+		here->functions[here->function_count++] = (struct function){id, weft__hook_get_thread()->running};
 	run(id);
 }
 
@@ -281,7 +283,7 @@ static bool is_followed(void)
 		return true;
 	if (here->reaction_count)
 		return here->reactions[here->reaction_count - 1].is_followed;
-	return ((uint64_t)weft__hook_thread.running * 0x9e3779b97f4a7c15u >> 32) % here->interval == 0;
+	return ((uint64_t)weft__hook_get_thread()->running * 0x9e3779b97f4a7c15u >> 32) % here->interval == 0;
 }
 
 static void handle_init(handle context, handle promise, handle parent)
@@ -317,7 +319,7 @@ static void handle_before(weft_id id)
 	if (here->reaction_count == MAX_DEPTH)
 		return;
 	struct promise *p = find_promise(id);
-	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_thread.running, here->base, p != NULL};
+	here->reactions[here->reaction_count++] = (struct reaction){weft__hook_get_thread()->running, here->base, p != NULL};
 	here->base = here->function_count;
 	const weft_id owner = p ? p->owner : 0;
 	if (owner) {
@@ -350,7 +352,7 @@ static void handle_after(void)
 static void handle_settled(handle promise, weft_id id)
 {
 	const bool is_function = here->function_count && here->functions[here->function_count - 1].id == id;
-	const weft_id by = weft__hook_thread.running;
+	const weft_id by = weft__hook_get_thread()->running;
 	if (!find_promise(id) || find_promise(id)->owner)
 		return;
 	here->settled = globalize(here->of, promise);
@@ -400,8 +402,8 @@ static void give_up(void)
 	forget_promises(here);
 	here->is_given_up = true;
 	weft__hook_add_to_report("promises only of the beginning");
-	WEFT_NOTE(
-	    weft__hook_thread.root, "promises of JavaScript are not recorded from now on: this took a quarter of the CPU time");
+	WEFT_NOTE(weft__hook_get_thread()->root,
+	    "promises of JavaScript are not recorded from now on: this took a quarter of the CPU time");
 }
 
 /* Records the promises of fewer requests, so that they take about half of their share of the CPU time.  Promises that are
@@ -415,7 +417,7 @@ static void record_fewer(uint64_t cpu_ns)
 	here->interval = wanted < MAX_INTERVAL ? (unsigned)wanted : MAX_INTERVAL;
 	snprintf(text, sizeof text, "promises of one in %u requests are recorded from now on: they took %u%% of the CPU time",
 	    here->interval, (unsigned)(here->spent_ns * 100 / cpu_ns));
-	weft_note(weft__hook_thread.root, text);
+	weft_note(weft__hook_get_thread()->root, text);
 }
 
 /* clock_ns: time that one call of the clock takes, which is more than many events take. */
@@ -452,7 +454,7 @@ void weft__node_handle_promise(int type, handle promise, handle parent)
  * dropped. */
 void weft__node_leave_all(void)
 {
-	if (here && !weft__hook_thread.callbacks)
+	if (here && !weft__hook_get_thread()->callbacks)
 		here->function_count = here->reaction_count = here->base = 0;
 }
 
@@ -462,7 +464,7 @@ void weft__node_end_isolate(bool loop_is_empty)
 		return;
 	weft__node_finish_settled();
 	if (loop_is_empty && here->epoch == weft__hook_epoch && weft_is_on()) {
-		run(weft__hook_thread.root);
+		run(weft__hook_get_thread()->root);
 		for (size_t i = 0; i < here->pending.size; i++) {
 			const struct promise *p = here->pending.entries[i].value;
 			if (here->pending.entries[i].key && p->kind == WEFT_KIND_COROUTINE)

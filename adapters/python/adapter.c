@@ -78,7 +78,7 @@ static struct weft_hook_frame enter_again(weft_id task, struct weft_hook_calls *
 static struct weft_hook_frame enter_job(weft_id job)
 {
 	const struct weft_hook_frame frame = enter_task(job);
-	weft__hook_thread.callbacks = 0;
+	weft__hook_get_thread()->callbacks = 0;
 	return frame;
 }
 
@@ -86,7 +86,7 @@ static void leave_task(struct weft_hook_frame *frame)
 {
 	weft_hook_leave_callback(frame);
 	if (weft_is_on())
-		weft_hook_record_running(weft__hook_thread.running);
+		weft_hook_record_running(weft__hook_get_thread()->running);
 }
 
 static void watch_calls(const struct weft_hook_language_call *(*find)(weft_id *input))

@@ -9,8 +9,8 @@
 
 static void handle_poll_return(const int *callbacks)
 {
-	weft__qemu_here.polls--;
-	weft__qemu_here.callbacks = *callbacks;
+	weft__qemu_get_here()->polls--;
+	weft__qemu_get_here()->callbacks = *callbacks;
 }
 
 /* aio_poll() is the loop of I/O threads; other threads call it to wait for the end of a request. */
@@ -18,18 +18,18 @@ bool weft__aio_poll(void *context, bool blocking)
 {
 	if (!blocking || !weft__qemu_should_record())
 		return weft__qemu_real.aio_poll(context, blocking);
-	__attribute__((cleanup(handle_poll_return))) int callbacks = weft__qemu_here.callbacks;
+	__attribute__((cleanup(handle_poll_return))) int callbacks = weft__qemu_get_here()->callbacks;
 	(void)callbacks;
-	weft__qemu_here.polls++;
-	weft__qemu_here.callbacks = weft__hook_thread.callbacks;
+	weft__qemu_get_here()->polls++;
+	weft__qemu_get_here()->callbacks = weft__hook_get_thread()->callbacks;
 	return weft__qemu_real.aio_poll(context, blocking);
 }
 
 static bool is_loop_wait(struct weft_hook_sleep *sleep)
 {
-	const struct weft__qemu_here *here = &weft__qemu_here;
+	const struct weft__qemu_here *here = weft__qemu_get_here();
 	return here->polls > 0 && here->epoch == weft__hook_epoch && sleep->kind == WEFT_HOOK_SLEEP_FDS &&
-	       weft__hook_thread.callbacks == here->callbacks && weft__qemu_is_own(sleep->caller);
+	       weft__hook_get_thread()->callbacks == here->callbacks && weft__qemu_is_own(sleep->caller);
 }
 
 /* ---- Threads ---- */

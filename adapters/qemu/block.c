@@ -115,13 +115,13 @@ static void finish_request(void *data, int result)
 		weft_read_later(copy.by, copy.id);
 		weft_hook_thread();
 		weft_hook_record_running(copy.id);
-		before = weft__hook_thread.running;
-		weft__hook_thread.running = copy.id;
+		before = weft__hook_get_thread()->running;
+		weft__hook_get_thread()->running = copy.id;
 	}
 	free(request);
 	copy.done(copy.data, result);
 	if (is_recorded && weft_is_on())
-		weft_hook_record_running(weft__hook_thread.running = before);
+		weft_hook_record_running(weft__hook_get_thread()->running = before);
 }
 
 /* Creates the promise of a request; returns NULL if the request is not recorded. */
@@ -138,7 +138,7 @@ static struct request *begin_request(
 	append_request(&object->label, blk, verb, offset, bytes);
 	weft_hook_record_label(&object->label, object->id);
 	weft_should_resolve(object->id);
-	weft__qemu_here.pending_request = object->id;
+	weft__qemu_get_here()->pending_request = object->id;
 	return request;
 }
 
@@ -151,7 +151,7 @@ static struct request *begin_request(
 			data = request;                                                                                          \
 		}                                                                                                                \
 		result aiocb = weft__qemu_real.name arguments;                                                                   \
-		weft__qemu_here.pending_request = 0;                                                                             \
+		weft__qemu_get_here()->pending_request = 0;                                                                      \
 		return aiocb;                                                                                                    \
 	}
 WEFT__QEMU_CALLBACK_REQUESTS(CALLBACK_REQUEST)
@@ -163,10 +163,10 @@ static __attribute__((noinline)) struct weft__qemu_object *begin_nested_request(
 {
 	if (!weft_is_on() || !weft__qemu_should_record())
 		return NULL;
-	const struct weft__qemu_here *here = &weft__qemu_here;
+	const struct weft__qemu_here *here = weft__qemu_get_here();
 	const struct weft__qemu_object *coroutine =
 	    here->depth > 0 && here->depth <= WEFT__QEMU_MAX_ENTERED ? here->entered[here->depth - 1].coroutine : NULL;
-	if (!coroutine || coroutine->is_request || weft__hook_thread.running != coroutine->id)
+	if (!coroutine || coroutine->is_request || weft__hook_get_thread()->running != coroutine->id)
 		return NULL;
 	struct weft__qemu_object *object = begin_object(key, WEFT_KIND_REQUEST, caller);
 	if (!object)
@@ -175,7 +175,7 @@ static __attribute__((noinline)) struct weft__qemu_object *begin_nested_request(
 	weft_hook_record_label(&object->label, object->id);
 	weft_should_resolve(object->id);
 	weft_await(object->by, object->id);
-	weft_hook_record_running(weft__hook_thread.running = object->id);
+	weft_hook_record_running(weft__hook_get_thread()->running = object->id);
 	return object;
 }
 
@@ -187,7 +187,7 @@ static __attribute__((noinline)) void end_nested_request(const void *key, weft_i
 	remove_object(key);
 	record_end(id, result);
 	weft_read(by, id);
-	weft__hook_thread.running = weft__hook_thread.recorded_running = by;
+	weft__hook_get_thread()->running = weft__hook_get_thread()->recorded_running = by;
 }
 
 #define COROUTINE_REQUEST(result, name, parameters, arguments, verb, offset, bytes)                                              \

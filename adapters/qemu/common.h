@@ -15,6 +15,7 @@
 #include "adapters/hook/hook.h"
 #include "adapters/hook/object_table.h"
 #include "adapters/hook/session.h"
+#include "adapters/hook/thread_memory.h"
 
 typedef void weft__qemu_entry(void *data);
 typedef void weft__qemu_done(void *data, int result);
@@ -121,7 +122,13 @@ struct weft__qemu_here {
 	} entered[WEFT__QEMU_MAX_ENTERED];
 };
 
-extern __thread struct weft__qemu_here weft__qemu_here __attribute__((tls_model("initial-exec")));
+extern struct weft__qemu_here weft__qemu_heres;
+
+/* Returns the state of the current thread. */
+static inline struct weft__qemu_here *weft__qemu_get_here(void)
+{
+	return &WEFT_HOOK_HERE(weft__qemu_heres);
+}
 
 /* Returns whether recording is on, and starts the recording if the user wants one. */
 bool weft__qemu_should_record(void);

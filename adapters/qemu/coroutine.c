@@ -8,7 +8,7 @@ enum { ACTION_YIELD = 1, ACTION_TERMINATE = 2, ACTION_ENTER = 3 };
 /* If the table has an object at the coroutine's address, it belongs to a coroutine that has ended. */
 static void begin_coroutine(const void *coroutine, weft__qemu_entry *entry)
 {
-	struct weft__qemu_here *here = &weft__qemu_here;
+	struct weft__qemu_here *here = weft__qemu_get_here();
 	weft_hook_object_table_lock(&weft__qemu_objects, coroutine);
 	struct weft__qemu_object *object = weft_hook_object_find(&weft__qemu_objects, coroutine);
 	if (object)
@@ -40,28 +40,28 @@ void *weft__qemu_coroutine_create(weft__qemu_entry *entry, void *data)
 
 static void enter_coroutine(const void *coroutine)
 {
-	struct weft__qemu_here *here = &weft__qemu_here;
+	struct weft__qemu_here *here = weft__qemu_get_here();
 	weft_hook_object_table_lock(&weft__qemu_objects, coroutine);
 	struct weft__qemu_object *object = weft_hook_object_find(&weft__qemu_objects, coroutine);
 	if (object)
-		object->owner_thread = &weft__hook_thread;
+		object->owner_thread = weft__hook_get_thread();
 	weft_hook_object_table_unlock(&weft__qemu_objects, coroutine);
 	if (here->depth < WEFT__QEMU_MAX_ENTERED) {
 		here->entered[here->depth].coroutine = object;
-		here->entered[here->depth].outer = weft__hook_thread.running;
+		here->entered[here->depth].outer = weft__hook_get_thread()->running;
 		if (object)
-			weft_hook_record_running(weft__hook_thread.running = object->running);
+			weft_hook_record_running(weft__hook_get_thread()->running = object->running);
 	}
 	here->depth++;
 }
 
 static void leave_coroutine(bool has_ended)
 {
-	struct weft__qemu_here *here = &weft__qemu_here;
+	struct weft__qemu_here *here = weft__qemu_get_here();
 	if (here->depth == 0 || --here->depth >= WEFT__QEMU_MAX_ENTERED || !here->entered[here->depth].coroutine)
 		return;
 	struct weft__qemu_object *object = here->entered[here->depth].coroutine;
-	object->running = weft__hook_thread.running;
+	object->running = weft__hook_get_thread()->running;
 	if (has_ended) {
 		const void *key = object->key;
 		weft_hook_object_table_lock(&weft__qemu_objects, key);
@@ -70,7 +70,7 @@ static void leave_coroutine(bool has_ended)
 		weft_hook_object_remove(&weft__qemu_objects, &object->object);
 		weft_hook_object_table_unlock(&weft__qemu_objects, key);
 	}
-	weft_hook_record_running(weft__hook_thread.running = here->entered[here->depth].outer);
+	weft_hook_record_running(weft__hook_get_thread()->running = here->entered[here->depth].outer);
 }
 
 /* Everything is recorded before the switch of coroutines, because the switch may return on another thread. */

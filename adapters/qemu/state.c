@@ -3,7 +3,7 @@
 
 struct weft__qemu_calls weft__qemu_real;
 struct weft_hook_object_table weft__qemu_objects = WEFT_HOOK_OBJECT_TABLE(struct weft__qemu_object);
-__thread struct weft__qemu_here weft__qemu_here __attribute__((tls_model("initial-exec")));
+struct weft__qemu_here weft__qemu_heres WEFT_HOOK_PER_THREAD;
 
 const struct weft_hook_module *weft__qemu_program;
 
@@ -21,9 +21,9 @@ bool weft__qemu_should_record(void)
 {
 	if (!weft_hook_begin())
 		return false;
-	if (weft__qemu_here.epoch != weft__hook_epoch) {
-		weft__qemu_here = (struct weft__qemu_here){.epoch = weft__hook_epoch};
-		weft_hook_register_list(list_objects, &weft__qemu_here);
+	if (weft__qemu_get_here()->epoch != weft__hook_epoch) {
+		*weft__qemu_get_here() = (struct weft__qemu_here){.epoch = weft__hook_epoch};
+		weft_hook_register_list(list_objects, weft__qemu_get_here());
 	}
 	weft_hook_thread();
 	return true;

@@ -2,20 +2,22 @@
 #include "adapters/sd/common.h"
 
 #include "adapters/base/thread_sleep.h"
+#include "adapters/hook/thread_memory.h"
 
 enum { MAX_RUNS = 4 };
 
 static __thread unsigned epoch __attribute__((tls_model("initial-exec")));
 
 /* Calls of sd_event_loop() and sd_event_run() on this thread that have not returned. */
-static __thread struct run {
+static struct run {
 	const sd_event *event;
 	const void *caller;
 	unsigned epoch; /* recording that knows it */
 	weft_id id, outer;
 	weft_id turns; /* promise of a stepped loop, which `outer` awaits while the current iteration waits long; 0: none */
 	bool is_loop;  /* true for sd_event_loop(), false for a single iteration */
-} runs[MAX_RUNS] __attribute__((tls_model("initial-exec")));
+} runs_of_threads[MAX_RUNS] WEFT_HOOK_PER_THREAD;
+#define runs WEFT_HOOK_HERE(runs_of_threads)
 static __thread unsigned run_depth __attribute__((tls_model("initial-exec")));
 
 static void attach_thread(void);
@@ -54,7 +56,7 @@ static void await_source(struct weft_hook_object *base_object, void *data)
 static struct weft__sd_object *end_turn_loop(struct weft__sd_object *loop)
 {
 	if (loop->id && weft_is_on())
-		weft_resolve(weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID, loop->id);
+		weft_resolve(weft__hook_get_thread()->running ? weft__hook_get_thread()->running : WEFT_SYSTEM_ID, loop->id);
 	weft_hook_object_remove(&weft__sd_objects, &loop->object);
 	return NULL;
 }
@@ -114,7 +116,7 @@ static void end_loop_promise(const sd_event *event, weft_id id, weft_id outer)
 	}
 	weft__sd_unlock(event);
 	weft_read(outer, id);
-	weft__hook_thread.recorded_running = outer;
+	weft__hook_get_thread()->recorded_running = outer;
 }
 
 /* Returns the event loop, which for SD_EVENT_DEFAULT is this thread's default loop. */
@@ -135,10 +137,10 @@ static struct run *push_run(const sd_event *event, const void *caller, bool is_l
 	*run = (struct run){.event = event, .caller = caller, .is_loop = is_loop};
 	if (is_on) {
 		run->epoch = weft__hook_epoch;
-		run->outer = weft__hook_thread.running;
+		run->outer = weft__hook_get_thread()->running;
 		run->id = is_loop ? begin_loop_promise(run, false) : 0;
 		if (run->id)
-			weft__hook_thread.running = run->id;
+			weft__hook_get_thread()->running = run->id;
 	}
 	return run;
 }
@@ -148,7 +150,7 @@ static void pop_run(const struct run *run)
 	run_depth--;
 	if (run->epoch != weft__hook_epoch)
 		return;
-	weft__hook_thread.running = run->outer;
+	weft__hook_get_thread()->running = run->outer;
 	if (run->id && weft_is_on())
 		end_loop_promise(run->event, run->id, run->outer);
 	else if (run->turns && weft_is_on())
@@ -214,11 +216,11 @@ static void attach_thread(void)
 	weft_hook_object_table_each(&weft__sd_objects, begin_older_source, NULL);
 	for (struct run *run = runs; run < runs + run_depth; run++) {
 		run->epoch = weft__hook_epoch;
-		run->outer = weft__hook_thread.running;
+		run->outer = weft__hook_get_thread()->running;
 		run->turns = 0;
 		run->id = run->is_loop ? begin_loop_promise(run, true) : 0;
 		if (run->id)
-			weft__hook_thread.running = run->id;
+			weft__hook_get_thread()->running = run->id;
 	}
 }
 
@@ -228,8 +230,8 @@ int weft__sd_event_exit(struct weft__sd_copy *copy, const void *caller, sd_event
 	if (key) {
 		weft__sd_lock(key);
 		struct weft__sd_object *loop = weft__sd_find(key);
-		if (loop && loop->id != weft__hook_thread.running)
-			loop->ended_by = weft__hook_thread.running;
+		if (loop && loop->id != weft__hook_get_thread()->running)
+			loop->ended_by = weft__hook_get_thread()->running;
 		weft__sd_unlock(key);
 	}
 	return copy->real.sd_event_exit(event, code);

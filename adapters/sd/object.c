@@ -1,4 +1,5 @@
 /* object.c: sources, loops and calls of sd-event by address, with their references and labels.  SPDX-License-Identifier: ISC */
+#include "adapters/hook/thread_memory.h"
 #include "adapters/sd/common.h"
 
 enum { MAX_UNLABELLED = 32 };
@@ -40,8 +41,9 @@ void weft__sd_attach_fd(const struct weft__sd_object *object)
 /* ---- Labels ---- */
 
 /* Keys of this thread's sources that may still get a description from the program. */
-static __thread const void *unlabelled[MAX_UNLABELLED];
-static __thread unsigned unlabelled_count;
+static const void *unlabelled_of_threads[MAX_UNLABELLED] WEFT_HOOK_PER_THREAD;
+#define unlabelled WEFT_HOOK_HERE(unlabelled_of_threads)
+static __thread unsigned unlabelled_count __attribute__((tls_model("initial-exec")));
 
 void weft__sd_clear_unlabelled(void)
 {
@@ -104,7 +106,7 @@ void weft__sd_drop_reference(const void *key, const char *error)
 	weft__sd_lock(key);
 	struct weft__sd_object *object = weft__sd_find(key);
 	if (object && --object->references == 0) {
-		weft_id by = weft__hook_thread.running ? weft__hook_thread.running : WEFT_SYSTEM_ID;
+		weft_id by = weft__hook_get_thread()->running ? weft__hook_get_thread()->running : WEFT_SYSTEM_ID;
 		const bool is_recorded = object->id && weft_is_on();
 		if (is_recorded)
 			weft__sd_label_source(object, NULL);

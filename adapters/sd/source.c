@@ -315,7 +315,7 @@ static weft_id record_dispatch(const sd_event_source *source, bool *should_probe
 	if (object && object->id) {
 		id = object->id;
 		weft__sd_label_source(object, NULL);
-		object->owner_thread = &weft__hook_thread;
+		object->owner_thread = weft__hook_get_thread();
 		bool repeats = !object->comes_from_outside || object->is_untouched;
 		if (!repeats)
 			weft_hook_count_call(&object->calls);

@@ -13,7 +13,7 @@ static struct weft__uv_copy copies[WEFT__UV_MAX_COPIES];
  * a longjmp() has left. */
 #define IS_NESTED(name)                                                                                                          \
 	(offsetof(struct weft__uv_calls, name) != offsetof(struct weft__uv_calls, uv_run) &&                                     \
-	    __builtin_expect(weft__uv_here.nested_calls > 0, 0))
+	    __builtin_expect(weft__uv_get_here()->nested_calls > 0, 0))
 
 #define WRAPPER(set, since, result, name, parameters, arguments)                                                                 \
 	static result wrap_##set##_##name parameters                                                                             \
@@ -93,7 +93,7 @@ static void handle_fork(enum weft_hook_fork when)
 	}
 	if (when == WEFT_HOOK_IN_CHILD) {
 		weft__uv_objects_clear();
-		weft__uv_here.depth = 0; /* a child of a fork usually does not continue the parent's loops */
+		weft__uv_get_here()->depth = 0; /* a child of a fork usually does not continue the parent's loops */
 	}
 	weft__uv_objects_unlock();
 }

@@ -91,7 +91,7 @@ static void adopt_run(struct weft__uv_run *run)
 	run->blocks_since_ns = 0;
 	run->callbacks = 0;
 	run->is_dirty = true;
-	run->is_older = weft_hook_is_loop_unlisted(&weft__uv_here.older, run->loop);
+	run->is_older = weft_hook_is_loop_unlisted(&weft__uv_get_here()->older, run->loop);
 	if (run->mode != UV_RUN_DEFAULT)
 		return;
 	run->id = weft_pending_at(run->outer, 0, WEFT_KIND_LOOP, run->site, run->since, "uv_run");
@@ -101,7 +101,7 @@ static void adopt_run(struct weft__uv_run *run)
 
 void weft__uv_attach_thread(void)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	here->epoch = weft__hook_epoch;
 	here->actor = here->keeper = 0;
 	here->answered = here->asked_by = 0;
@@ -134,18 +134,18 @@ static void end_replaced_promise(weft__uv_tag handle, weft_id id)
 /* Between two callbacks of a loop nothing is recorded, because the next callback or the loop's sleep records what runs. */
 void weft__uv_leave_callback(struct weft__uv_frame *frame)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	if (__builtin_expect(frame->own != 0, 0))
 		end_replaced_promise(frame->handle, frame->own);
-	weft__hook_thread.called_function = NULL;
-	weft__hook_thread.running = frame->running;
-	weft__hook_thread.callback_stack = frame->stack;
+	weft__hook_get_thread()->called_function = NULL;
+	weft__hook_get_thread()->running = frame->running;
+	weft__hook_get_thread()->callback_stack = frame->stack;
 	here->actor = frame->actor;
 	here->line = frame->line;
 	here->nested_calls = frame->nested_calls;
-	if (weft__hook_thread.callbacks > 0)
-		weft__hook_thread.callbacks--;
-	if (weft__hook_thread.callbacks > (here->depth > 0 ? here->runs[here->depth - 1].callbacks : 0) && weft_is_on())
+	if (weft__hook_get_thread()->callbacks > 0)
+		weft__hook_get_thread()->callbacks--;
+	if (weft__hook_get_thread()->callbacks > (here->depth > 0 ? here->runs[here->depth - 1].callbacks : 0) && weft_is_on())
 		weft_hook_record_running(frame->running);
 	if (frame->datagram)
 		weft__uv_datagram_release(frame->datagram);
@@ -154,14 +154,14 @@ void weft__uv_leave_callback(struct weft__uv_frame *frame)
 struct weft__uv_frame weft__uv_enter_handle_callback(struct weft__uv_object *object, bool repeats)
 {
 	if (!object || !object->id)
-		return weft__uv_enter_callback(weft__hook_thread.running, weft__uv_here.actor);
+		return weft__uv_enter_callback(weft__hook_get_thread()->running, weft__uv_get_here()->actor);
 	weft__uv_own(object);
 	if (!repeats || weft_hook_count_repeat(&object->calls, object->id, true))
 		weft_hook_record_signal(object->id);
 	struct weft__uv_frame frame = weft__uv_enter_callback(object->id, weft__uv_tag_of(object));
-	weft__uv_here.line = object->line;
+	weft__uv_get_here()->line = object->line;
 	frame.own = object->id;
-	frame.handle = weft__uv_here.actor;
+	frame.handle = weft__uv_get_here()->actor;
 	return frame;
 }
 

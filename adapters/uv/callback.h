@@ -10,9 +10,10 @@ void weft__uv_attach_thread(void); /* attaches this thread at its first call in 
 /* Returns whether the call comes from the program and must be recorded. */
 static inline bool weft__uv_should_record(const struct weft__uv_copy *copy, const void *caller)
 {
-	if (__builtin_expect(!weft_hook_begin() || weft__uv_here.nested_calls > 0 || weft_hook_is_own(copy->module, caller), 0))
+	if (__builtin_expect(
+		!weft_hook_begin() || weft__uv_get_here()->nested_calls > 0 || weft_hook_is_own(copy->module, caller), 0))
 		return false;
-	if (__builtin_expect(weft__uv_here.epoch != weft__hook_epoch, 0))
+	if (__builtin_expect(weft__uv_get_here()->epoch != weft__hook_epoch, 0))
 		weft__uv_attach_thread();
 	return true;
 }
@@ -34,21 +35,21 @@ struct weft__uv_frame {
 
 static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv_tag actor)
 {
-	struct weft__uv_here *here = &weft__uv_here;
-	struct weft__uv_frame frame = {.running = weft__hook_thread.running,
+	struct weft__uv_here *here = weft__uv_get_here();
+	struct weft__uv_frame frame = {.running = weft__hook_get_thread()->running,
 	    .actor = here->actor,
 	    .line = here->line,
 	    .nested_calls = here->nested_calls,
-	    .stack = weft__hook_thread.callback_stack};
-	weft__hook_thread.running = id;
+	    .stack = weft__hook_get_thread()->callback_stack};
+	weft__hook_get_thread()->running = id;
 	here->actor = actor;
 	here->line = NULL;
 	here->nested_calls = 0;
-	weft__hook_thread.callbacks++;
+	weft__hook_get_thread()->callbacks++;
 	/* This is not the address of this function's own frame, because functions that enter may have returned when the callback
 	 * runs. */
-	weft__hook_thread.callback_stack = __builtin_dwarf_cfa();
-	weft__hook_thread.entered++;
+	weft__hook_get_thread()->callback_stack = __builtin_dwarf_cfa();
+	weft__hook_get_thread()->entered++;
 	return frame;
 }
 
@@ -59,7 +60,7 @@ void weft__uv_leave_callback(struct weft__uv_frame *frame);
 static inline struct weft_record_site *weft__uv_find_line(bool may_be_fast)
 {
 	struct weft_record_site *line = weft_hook_find_line(may_be_fast);
-	return line ? line : weft__uv_here.line;
+	return line ? line : weft__uv_get_here()->line;
 }
 
 /* Enters the callback of a handle, which has an external cause.  If the handle is unknown, the running promise stays. */

@@ -14,6 +14,7 @@
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/hook.h"
 #include "adapters/hook/thread.h"
+#include "adapters/hook/thread_memory.h"
 #include "adapters/uv/calls.h"
 
 enum { WEFT__UV_MAX_COPIES = 3 };
@@ -206,13 +207,19 @@ struct weft__uv_here {
 	uint64_t chunks[WEFT__UV_CHUNKS / 64]; /* bits of the chunks that contain objects which this thread has owned */
 };
 
-extern __thread struct weft__uv_here weft__uv_here __attribute__((tls_model("initial-exec")));
+extern struct weft__uv_here weft__uv_heres;
+
+/* Returns the state of the current thread. */
+static inline struct weft__uv_here *weft__uv_get_here(void)
+{
+	return &WEFT_HOOK_HERE(weft__uv_heres);
+}
 
 /* Makes the running thread record the object again in checkpoints.  A signal handler may interrupt the function and do the
  * same. */
 static inline void weft__uv_own(struct weft__uv_object *object)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	const uint32_t chunk = (object->index - 1) / WEFT__UV_CHUNK;
 	const uint64_t bit = (uint64_t)1 << chunk % 64;
 	object->owner_thread = here;
@@ -223,8 +230,8 @@ static inline void weft__uv_own(struct weft__uv_object *object)
 /* Notes that the objects that keep the running loop alive may have changed. */
 static inline void weft__uv_mark_loop_dirty(void)
 {
-	if (weft__uv_here.depth > 0)
-		weft__uv_here.runs[weft__uv_here.depth - 1].is_dirty = true;
+	if (weft__uv_get_here()->depth > 0)
+		weft__uv_get_here()->runs[weft__uv_get_here()->depth - 1].is_dirty = true;
 }
 
 bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep);
@@ -234,9 +241,9 @@ bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep);
 /* Makes a call of libuv; calls from inside of this call are not the program's. */
 #define WEFT__UV_INSIDE(call)                                                                                                    \
 	(__extension__({                                                                                                         \
-		weft__uv_here.nested_calls++;                                                                                    \
+		weft__uv_get_here()->nested_calls++;                                                                             \
 		__auto_type result_ = (call);                                                                                    \
-		weft__uv_here.nested_calls--;                                                                                    \
+		weft__uv_get_here()->nested_calls--;                                                                             \
 		result_;                                                                                                         \
 	}))
 

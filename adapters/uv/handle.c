@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "adapters/hook/thread_memory.h"
 #include "adapters/uv/callback.h"
 #include "adapters/uv/promise.h"
 #include "adapters/uv/question.h"
@@ -225,7 +226,7 @@ static bool begin_close(struct weft__uv_copy *copy, const void *caller, const vo
 	bool is_recorded = weft__uv_should_record(copy, caller);
 	struct weft__uv_object *object = is_recorded ? weft__uv_find_handle(handle) : NULL;
 	if (object) {
-		object->by = weft__hook_thread.running;
+		object->by = weft__hook_get_thread()->running;
 		object->is_closing = true;
 	}
 	weft__uv_mark_loop_dirty();
@@ -235,9 +236,9 @@ static bool begin_close(struct weft__uv_copy *copy, const void *caller, const vo
 void weft__uv_close(struct weft__uv_copy *copy, const void *caller, uv_handle_t *handle, uv_close_cb cb)
 {
 	bool is_recorded = begin_close(copy, caller, handle);
-	weft__uv_here.nested_calls++;
+	weft__uv_get_here()->nested_calls++;
 	copy->real.uv_close(handle, is_recorded ? weft__uv_close_slot_or_none(cb) : cb);
-	weft__uv_here.nested_calls--;
+	weft__uv_get_here()->nested_calls--;
 }
 
 int weft__uv_tcp_close_reset(struct weft__uv_copy *copy, const void *caller, uv_tcp_t *handle, uv_close_cb cb)
@@ -261,9 +262,9 @@ void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
 			weft_hook_record_running(id);
 	}
 	if (user) {
-		WEFT__UV_FRAME frame = weft__uv_enter_callback(id ? id : weft__hook_thread.running, 0);
+		WEFT__UV_FRAME frame = weft__uv_enter_callback(id ? id : weft__hook_get_thread()->running, 0);
 		(void)frame;
-		weft__hook_thread.repeated++;
+		weft__hook_get_thread()->repeated++;
 		user(handle);
 	}
 }
@@ -274,7 +275,7 @@ void weft__uv_close_called(uv_handle_t *handle, unsigned slot)
  * starts. */
 static void fold_internal(struct weft__uv_object *object, const void *caller)
 {
-	const struct weft__uv_here *here = &weft__uv_here;
+	const struct weft__uv_here *here = weft__uv_get_here();
 	const weft_id loop = here->depth > 0 ? here->runs[here->depth - 1].id : 0;
 	if (object && !object->id && weft_hook_is_internal(caller))
 		object->part_of = loop ? loop : weft_hook_thread()->root;
@@ -283,7 +284,7 @@ static void fold_internal(struct weft__uv_object *object, const void *caller)
 /* Makes a part of the thread, or of a loop that has ended, a part of the running loop. */
 static void move_part(struct weft__uv_object *object)
 {
-	const struct weft__uv_here *here = &weft__uv_here;
+	const struct weft__uv_here *here = weft__uv_get_here();
 	const weft_id loop = here->depth > 0 ? here->runs[here->depth - 1].id : 0;
 	if (!object->part_of || !object->id || !loop || object->part_of == loop)
 		return;
@@ -332,10 +333,10 @@ static bool start_handle(struct weft__uv_object *object, enum weft_kind kind, co
 		return false;
 	if (object->id && object->what != what) {
 		/* In the handle's own callback the old promise ends together with the callback. */
-		if (weft__uv_here.actor == weft__uv_tag_of(object))
+		if (weft__uv_get_here()->actor == weft__uv_tag_of(object))
 			object->id = 0;
 		else
-			weft__uv_end(object, weft__hook_thread.running);
+			weft__uv_end(object, weft__hook_get_thread()->running);
 	}
 	object->what = what;
 	bool begins = weft__uv_begin(object, kind, caller);
@@ -384,10 +385,12 @@ struct shared_timer {
 };
 
 enum { SHARED_TIMERS = 16 };
-static __thread struct {
+static struct {
 	struct shared_timer known[SHARED_TIMERS];
 	unsigned next;
-} shared_timers __attribute__((tls_model("initial-exec")));
+} shared_timers_of_threads WEFT_HOOK_PER_THREAD;
+
+#define shared_timers WEFT_HOOK_HERE(shared_timers_of_threads)
 
 static struct shared_timer *add_shared_timer(const uv_timer_t *handle, uint64_t ms, uint64_t what)
 {
@@ -454,7 +457,7 @@ static bool has_no_delay(uint64_t what)
  * this has happened often without a sleep. */
 static void continue_timer(struct weft__uv_object *object, const void *caller, uint64_t what)
 {
-	struct weft__uv_object *last = weft__uv_find(weft__uv_here.actor);
+	struct weft__uv_object *last = weft__uv_find(weft__uv_get_here()->actor);
 	if (object->id || !has_no_delay(what) || !last || !last->id || last->what != what || last->site != weft__uv_site(caller))
 		return;
 	object->calls = last->calls;
@@ -552,11 +555,11 @@ static void place_repeating(struct weft__uv_object *object, const char *what, co
 		return;
 	}
 	if (object->id && line && line != object->line)
-		weft__uv_end(object, weft__hook_thread.running);
+		weft__uv_end(object, weft__hook_get_thread()->running);
 	object->site = NULL;
 	object->line = line ? line : object->line;
 	object->asker = weft__uv_question_note_asker(object);
-	weft__uv_here.keeper = weft__uv_tag_of(object);
+	weft__uv_get_here()->keeper = weft__uv_tag_of(object);
 	begin_repeating(object, what, function);
 }
 
@@ -565,7 +568,7 @@ static void place_repeating(struct weft__uv_object *object, const char *what, co
 static struct weft__uv_object *find_repeating(const void *handle, const char *what, const void *function)
 {
 	struct weft__uv_object *keeper =
-	    what[0] != 'i' && weft_hook_name_callback(what, function) ? weft__uv_find(weft__uv_here.keeper) : NULL;
+	    what[0] != 'i' && weft_hook_name_callback(what, function) ? weft__uv_find(weft__uv_get_here()->keeper) : NULL;
 	if (keeper && keeper->id && keeper->copy->real.uv_is_active((const uv_handle_t *)keeper->key))
 		return keeper;
 	return weft__uv_find_handle(handle);
@@ -575,10 +578,10 @@ static struct weft__uv_object *find_repeating(const void *handle, const char *wh
  * handles cannot be left out, because some runtimes do all of their work in them. */
 static struct weft__uv_frame enter_repeating(const void *handle, const char *what, void *function)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	struct weft__uv_object *object = weft_is_on() ? find_repeating(handle, what, function) : NULL;
 	if (!object)
-		return weft__uv_enter_callback(weft__hook_thread.running, here->actor);
+		return weft__uv_enter_callback(weft__hook_get_thread()->running, here->actor);
 	begin_repeating(object, what, function);
 	move_part(object);
 	weft__uv_own(object);
@@ -638,7 +641,7 @@ int weft__uv_async_send(struct weft__uv_copy *copy, const void *caller, uv_async
 	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_handle(handle) : NULL;
 	weft_id id = object ? __atomic_load_n(&object->id, __ATOMIC_RELAXED) : 0;
 	if (id) {
-		const bool is_own = weft__hook_thread.running == id && object->owner_thread == &weft__uv_here;
+		const bool is_own = weft__hook_get_thread()->running == id && object->owner_thread == weft__uv_get_here();
 		__atomic_store_n(&object->is_untouched, is_own, __ATOMIC_RELAXED);
 		if (!is_own || !weft_hook_is_spinning(&object->calls))
 			weft_signal_only(weft_hook_current_promise(), id);
@@ -659,8 +662,9 @@ void weft__uv_async_called(uv_async_t *handle, unsigned slot)
 		    weft_hook_count_repeat(&object->calls, object->id, true))
 			weft_hook_record_running(object->id);
 	}
-	WEFT__UV_FRAME frame = object && object->id ? weft__uv_enter_callback(object->id, weft__uv_tag_of(object))
-						    : weft__uv_enter_callback(weft__hook_thread.running, weft__uv_here.actor);
+	WEFT__UV_FRAME frame = object && object->id
+				   ? weft__uv_enter_callback(object->id, weft__uv_tag_of(object))
+				   : weft__uv_enter_callback(weft__hook_get_thread()->running, weft__uv_get_here()->actor);
 	(void)frame;
 	user(handle);
 }
@@ -847,8 +851,8 @@ int weft__uv_spawn(
 		label_pipes(copy, caller, options);
 	} else if (object && object->id) {
 		weft_id id = object->id;
-		weft_fail(weft__hook_thread.running, id, copy->real.uv_strerror(status));
-		weft_read_later(weft__hook_thread.running, id); /* the caller of the function gets the error status */
+		weft_fail(weft__hook_get_thread()->running, id, copy->real.uv_strerror(status));
+		weft_read_later(weft__hook_get_thread()->running, id); /* the caller of the function gets the error status */
 		object->id = 0;
 		weft__uv_datagram_release(object->owner);
 		object->owner = 0;

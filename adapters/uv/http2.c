@@ -9,6 +9,7 @@
 
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/session.h"
+#include "adapters/hook/thread_memory.h"
 #include "adapters/python/table.h"
 #include "adapters/uv/callback.h"
 #include "adapters/uv/question.h"
@@ -67,7 +68,7 @@ static begin_headers_fn *their_begin_headers;
 static frame_fn *their_frame;
 static close_fn *their_close;
 
-static __thread struct {
+struct here {
 	unsigned epoch;
 	struct table streams;         /* by session and number */
 	struct table sessions;        /* tags of connections */
@@ -77,7 +78,14 @@ static __thread struct {
 	int32_t stream;
 	struct weft_http2_head head;
 	char method[16], path[WEFT_QUESTION_BYTES], status[4];
-} here __attribute__((tls_model("initial-exec")));
+};
+
+static struct here of_threads WEFT_HOOK_PER_THREAD;
+
+static inline struct here *get_here(void)
+{
+	return &WEFT_HOOK_HERE(of_threads);
+}
 
 static uint64_t get_key(const void *session, int32_t number)
 {
@@ -86,20 +94,20 @@ static uint64_t get_key(const void *session, int32_t number)
 
 static struct stream *find_stream(const void *session, int32_t number)
 {
-	struct stream *s = weft__table_find(&here.streams, get_key(session, number));
+	struct stream *s = weft__table_find(&get_here()->streams, get_key(session, number));
 	return s && s->session == session && s->number == number ? s : NULL;
 }
 
 static const struct weft__uv_object *find_connection(const void *session)
 {
-	return weft__uv_find((weft__uv_tag)(uintptr_t)weft__table_find(&here.sessions, table_key(session)));
+	return weft__uv_find((weft__uv_tag)(uintptr_t)weft__table_find(&get_here()->sessions, table_key(session)));
 }
 
 static uint64_t list_streams(void *data, uint64_t cursor, unsigned budget)
 {
-	for (; cursor < here.streams.size && budget > 0; cursor++) {
-		const struct stream *s = here.streams.entries[cursor].value;
-		if (!here.streams.entries[cursor].key)
+	for (; cursor < get_here()->streams.size && budget > 0; cursor++) {
+		const struct stream *s = get_here()->streams.entries[cursor].value;
+		if (!get_here()->streams.entries[cursor].key)
 			continue;
 		const struct weft__uv_object *connection = find_connection(s->session);
 		budget--;
@@ -113,18 +121,18 @@ static uint64_t list_streams(void *data, uint64_t cursor, unsigned budget)
 		if (s->asks && connection && connection->id)
 			weft_still_awaits(s->id, connection->id);
 	}
-	return cursor < here.streams.size ? cursor : 0;
+	return cursor < get_here()->streams.size ? cursor : 0;
 }
 
 static void forget(void)
 {
-	for (size_t i = 0; i < here.streams.size; i++)
-		free(here.streams.entries[i].value);
-	free(here.streams.entries);
-	free(here.sessions.entries);
-	here.streams = here.sessions = (struct table){0};
-	here.arrived = NULL;
-	here.session = NULL;
+	for (size_t i = 0; i < get_here()->streams.size; i++)
+		free(get_here()->streams.entries[i].value);
+	free(get_here()->streams.entries);
+	free(get_here()->sessions.entries);
+	get_here()->streams = get_here()->sessions = (struct table){0};
+	get_here()->arrived = NULL;
+	get_here()->session = NULL;
 }
 
 /* Returns whether this thread records.  The library of Debian's Node.js sets its callbacks before this library begins: then no
@@ -133,23 +141,23 @@ static bool begin(void)
 {
 	if (!weft_is_on() || !their_begin_headers || !their_header || !their_frame || !their_close)
 		return false;
-	if (here.epoch == weft__hook_epoch)
+	if (get_here()->epoch == weft__hook_epoch)
 		return true;
 	forget();
-	here.epoch = weft__hook_epoch;
-	weft_hook_register_list(list_streams, &here);
+	get_here()->epoch = weft__hook_epoch;
+	weft_hook_register_list(list_streams, get_here());
 	return true;
 }
 
 static struct stream *create_stream(const void *session, int32_t number, weft_id by, struct weft_record_site *line)
 {
-	struct stream *s = here.streams.count < MAX_STREAMS ? calloc(1, sizeof *s) : NULL;
-	if (!s || find_stream(session, number) || !weft__table_set(&here.streams, get_key(session, number), s)) {
+	struct stream *s = get_here()->streams.count < MAX_STREAMS ? calloc(1, sizeof *s) : NULL;
+	if (!s || find_stream(session, number) || !weft__table_set(&get_here()->streams, get_key(session, number), s)) {
 		free(s);
 		return NULL;
 	}
 	char name[WEFT_QUESTION_BYTES];
-	weft_protocol_http2_name(&here.head, name);
+	weft_protocol_http2_name(&get_here()->head, name);
 	s->session = session;
 	s->number = number;
 	s->by = by;
@@ -170,9 +178,9 @@ static void end_stream(struct stream *s, weft_id by, struct weft_record_text *er
 		weft_resolve(by, s->id);
 	if (s->asker)
 		weft_read_later(s->asker, s->id);
-	weft__table_remove(&here.streams, get_key(s->session, s->number));
-	if (here.arrived == s)
-		here.arrived = NULL;
+	weft__table_remove(&get_here()->streams, get_key(s->session, s->number));
+	if (get_here()->arrived == s)
+		get_here()->arrived = NULL;
 	free(s);
 }
 
@@ -180,9 +188,9 @@ static void end_stream(struct stream *s, weft_id by, struct weft_record_text *er
 
 static int handle_begin_headers(void *session, const struct frame *frame, void *user)
 {
-	here.session = session;
-	here.stream = frame->stream;
-	here.method[0] = here.path[0] = here.status[0] = 0;
+	get_here()->session = session;
+	get_here()->stream = frame->stream;
+	get_here()->method[0] = get_here()->path[0] = get_here()->status[0] = 0;
 	return their_begin_headers(session, frame, user);
 }
 
@@ -201,13 +209,13 @@ static bool is_field(struct bytes name, const char *wanted)
 static int handle_header(void *session, const struct frame *frame, void *name, void *value, uint8_t flags, void *user)
 {
 	const struct bytes of = get_bytes(name);
-	if (here.session == session && here.stream == frame->stream && of.count > 1 && of.at[0] == ':') {
+	if (get_here()->session == session && get_here()->stream == frame->stream && of.count > 1 && of.at[0] == ':') {
 		if (is_field(of, ":method"))
-			copy(here.method, sizeof here.method, get_bytes(value));
+			copy(get_here()->method, sizeof get_here()->method, get_bytes(value));
 		else if (is_field(of, ":path"))
-			copy(here.path, sizeof here.path, get_bytes(value));
+			copy(get_here()->path, sizeof get_here()->path, get_bytes(value));
 		else if (is_field(of, ":status"))
-			copy(here.status, sizeof here.status, get_bytes(value));
+			copy(get_here()->status, sizeof get_here()->status, get_bytes(value));
 	}
 	return their_header(session, frame, name, value, flags, user);
 }
@@ -215,47 +223,47 @@ static int handle_header(void *session, const struct frame *frame, void *name, v
 /* Returns the request that begins or is answered with a frame; NULL: none. */
 static struct stream *take_head(const void *session, const struct frame *frame)
 {
-	if (frame->type != HEADERS || here.session != session || here.stream != frame->stream || !begin())
+	if (frame->type != HEADERS || get_here()->session != session || get_here()->stream != frame->stream || !begin())
 		return NULL;
-	here.session = NULL;
+	get_here()->session = NULL;
 	struct stream *s = find_stream(session, frame->stream);
 	if (s)
-		return s->asks && here.status[0] && here.status[0] != '1' ? s : NULL;
+		return s->asks && get_here()->status[0] && get_here()->status[0] != '1' ? s : NULL;
 	const struct weft__uv_object *connection = find_connection(session);
-	if (frame->category != CATEGORY_REQUEST || !connection || !connection->id || !here.method[0])
+	if (frame->category != CATEGORY_REQUEST || !connection || !connection->id || !get_here()->method[0])
 		return NULL;
-	here.head = (struct weft_http2_head){.method = here.method, .path = here.path};
+	get_here()->head = (struct weft_http2_head){.method = get_here()->method, .path = get_here()->path};
 	return create_stream(session, frame->stream, connection->id, connection->line);
 }
 
 static int handle_frame(void *session, const struct frame *frame, void *user)
 {
-	struct weft__uv_here *uv = &weft__uv_here;
+	struct weft__uv_here *uv = weft__uv_get_here();
 	const int saved = errno;
 	struct stream *s = take_head(session, frame);
 	const int32_t number = frame->stream;
 	errno = saved;
 	if (!s)
 		return their_frame(session, frame, user);
-	const struct stream *outer = here.arrived;
-	const weft_id before = weft__hook_thread.running, id = s->id, answered = uv->answered, asked_by = uv->asked_by;
+	const struct stream *outer = get_here()->arrived;
+	const weft_id before = weft__hook_get_thread()->running, id = s->id, answered = uv->answered, asked_by = uv->asked_by;
 	s->is_answered = s->asks;
 	if (s->asks) {
-		weft_note(id, here.status);
+		weft_note(id, get_here()->status);
 		weft__uv_question_run_answered(id, s->asker);
 	} else
 		weft_hook_record_running(id);
-	here.arrived = s;
-	weft__hook_thread.running = id;
+	get_here()->arrived = s;
+	weft__hook_get_thread()->running = id;
 	const int status = their_frame(session, frame, user);
 	const int saved_after = errno;
-	here.arrived = outer;
+	get_here()->arrived = outer;
 	uv->answered = answered;
 	uv->asked_by = asked_by;
 	s = weft_is_on() ? find_stream(session, number) : NULL;
 	if (s && s->id == id && s->is_answered)
 		end_stream(s, id, NULL);
-	weft__hook_thread.running = before;
+	weft__hook_get_thread()->running = before;
 	if (weft_is_on())
 		weft_hook_record_running(before);
 	errno = saved_after;
@@ -268,7 +276,7 @@ static int handle_close(void *session, int32_t number, uint32_t error, void *use
 {
 	struct stream *s = begin() ? find_stream(session, number) : NULL;
 	if (s && !s->is_answered)
-		end_stream(s, weft__hook_thread.running, &closed);
+		end_stream(s, weft__hook_get_thread()->running, &closed);
 	return their_close(session, number, error, user);
 }
 
@@ -292,13 +300,13 @@ static void bind_session(const void *session)
 {
 	if (!begin() || find_connection(session) || weft__hook_language.runs_code())
 		return;
-	const struct weft__uv_object *connection = weft__uv_find(weft__uv_here.actor);
+	const struct weft__uv_object *connection = weft__uv_find(weft__uv_get_here()->actor);
 	if (!connection || !(connection->is_accepted || connection->asks) ||
-	    !weft__table_set(&here.sessions, table_key(session), (void *)(uintptr_t)weft__uv_here.actor))
+	    !weft__table_set(&get_here()->sessions, table_key(session), (void *)(uintptr_t)weft__uv_get_here()->actor))
 		return;
-	for (size_t i = 0; i < here.streams.size; i++) {
-		const struct stream *s = here.streams.entries[i].value;
-		if (here.streams.entries[i].key && s->session == session && s->asks)
+	for (size_t i = 0; i < get_here()->streams.size; i++) {
+		const struct stream *s = get_here()->streams.entries[i].value;
+		if (get_here()->streams.entries[i].key && s->session == session && s->asks)
 			weft_await(s->id, connection->id);
 	}
 }
@@ -320,14 +328,14 @@ static void (*delete_session)(void *);
 static void wrap_delete(void *session)
 {
 	const int saved = errno;
-	for (size_t i = 0; begin() && i < here.streams.size; i++) {
-		struct stream *s = here.streams.entries[i].value;
-		if (here.streams.entries[i].key && s->session == session) {
-			end_stream(s, weft__hook_thread.running, &closed);
+	for (size_t i = 0; begin() && i < get_here()->streams.size; i++) {
+		struct stream *s = get_here()->streams.entries[i].value;
+		if (get_here()->streams.entries[i].key && s->session == session) {
+			end_stream(s, weft__hook_get_thread()->running, &closed);
 			i = (size_t)-1; /* the entries have moved */
 		}
 	}
-	weft__table_remove(&here.sessions, table_key(session));
+	weft__table_remove(&get_here()->sessions, table_key(session));
 	errno = saved;
 	delete_session(session);
 }
@@ -345,22 +353,23 @@ static struct bytes find_value(const struct field fields[], size_t count, const 
 /* A request that is sent when its connection has connected is asked by the promise for which that was made. */
 static weft_id find_asker(void)
 {
-	const struct weft__uv_object *actor = weft__uv_find(weft__uv_here.actor);
+	const struct weft__uv_object *actor = weft__uv_find(weft__uv_get_here()->actor);
 	const weft_id asker = weft__uv_question_get_asker();
 	return actor && actor->asks && actor->id == asker ? actor->asker : asker;
 }
 
 static void record_question(const void *session, int32_t number, const struct field fields[], size_t count)
 {
-	char scheme[8], host[WEFT_HOST_BYTES], method[sizeof here.method], path[WEFT_QUESTION_BYTES];
+	char scheme[8], host[WEFT_HOST_BYTES], method[sizeof get_here()->method], path[WEFT_QUESTION_BYTES];
 	const struct weft__uv_object *connection = find_connection(session);
 	const weft_id asker = find_asker();
 	copy(scheme, sizeof scheme, find_value(fields, count, ":scheme"));
 	copy(host, sizeof host, find_value(fields, count, ":authority"));
 	copy(method, sizeof method, find_value(fields, count, ":method"));
 	copy(path, sizeof path, find_value(fields, count, ":path"));
-	here.head = (struct weft_http2_head){method, path, scheme, host};
-	struct stream *s = create_stream(session, number, asker ? asker : weft__hook_thread.running, weft__uv_find_line(false));
+	get_here()->head = (struct weft_http2_head){method, path, scheme, host};
+	struct stream *s =
+	    create_stream(session, number, asker ? asker : weft__hook_get_thread()->running, weft__uv_find_line(false));
 	if (!s)
 		return;
 	s->asks = true;
@@ -389,15 +398,15 @@ DEFINE_REQUEST(submit_request_2)
 static void record_answer(const void *session, int32_t number, const struct field fields[], size_t count)
 {
 	struct stream *s = find_stream(session, number);
-	char status[sizeof here.status];
+	char status[sizeof get_here()->status];
 	if (!s || s->asks || s->is_answered)
 		return;
 	copy(status, sizeof status, find_value(fields, count, ":status"));
 	if (status[0])
 		weft_note(s->id, status);
 	s->is_answered = true;
-	if (s != here.arrived)
-		end_stream(s, weft__hook_thread.running, NULL);
+	if (s != get_here()->arrived)
+		end_stream(s, weft__hook_get_thread()->running, NULL);
 }
 
 #define DEFINE_RESPONSE(NAME)                                                                                                    \

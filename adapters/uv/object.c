@@ -44,7 +44,7 @@ static void return_free_batch(struct weft__uv_here *here, uint32_t count)
 
 void weft__uv_thread_end(void)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	if (here->epoch == weft__hook_epoch)
 		return_free_batch(here, UINT32_MAX);
 	here->epoch = 0;
@@ -92,7 +92,7 @@ static void refill_free_list(struct weft__uv_here *here)
 
 static struct weft__uv_object *create_object(const void *key)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	if (!here->free_first)
 		refill_free_list(here);
 	if (!here->free_first)
@@ -177,7 +177,7 @@ struct weft__uv_object *weft__uv_object_of_datagram(struct weft__uv_object *sock
 
 void weft__uv_object_free(struct weft__uv_object *object)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	uint32_t index = object->index;
 	__atomic_store_n(&object->key, NULL, __ATOMIC_RELAXED);
 	object->index = here->free_first;
@@ -207,7 +207,7 @@ static struct weft__uv_object *find_next(const uint64_t *words, uint64_t loop, u
 
 struct weft__uv_object *weft__uv_own_next(uint32_t *at)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	struct weft__uv_object *object;
 	while ((object = find_next(here->chunks, 0, at)) && object->owner_thread != here)
 		;

@@ -100,7 +100,7 @@ static weft_id find_name_request(const void *result)
 /* A thread that runs a loop is no thread of the pool. */
 weft_id weft__uv_pool_call(const void *caller, const char *path, const void *result)
 {
-	const bool in_loop = weft__uv_here.epoch == weft__hook_epoch && weft__uv_here.depth > 0;
+	const bool in_loop = weft__uv_get_here()->epoch == weft__hook_epoch && weft__uv_get_here()->depth > 0;
 	if (in_loop || !weft__uv_is_own(caller))
 		return 0;
 	return path ? take_opening(path) : find_name_request(result);

@@ -53,9 +53,9 @@ static void set_place(struct weft__uv_object *object, const void *caller)
 
 void weft__uv_begin_new(struct weft__uv_object *object, enum weft_kind kind, const void *caller)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	object->kind = (uint8_t)kind;
-	object->by = weft__hook_thread.running;
+	object->by = weft__hook_get_thread()->running;
 	if (caller)
 		set_place(object, caller);
 	object->id = weft__uv_create_promise(object);
@@ -76,7 +76,7 @@ void weft__uv_begin_new(struct weft__uv_object *object, enum weft_kind kind, con
 void weft__uv_drop_input(struct weft__uv_object *object)
 {
 	if (object->input) {
-		weft_resolve(weft__hook_thread.running, object->input);
+		weft_resolve(weft__hook_get_thread()->running, object->input);
 		object->input = 0;
 	}
 }
@@ -101,7 +101,7 @@ void weft__uv_end(struct weft__uv_object *object, weft_id by)
  */
 static bool is_own_write(void)
 {
-	return weft__uv_here.nested_calls == 0 && weft__uv_here.epoch == weft__hook_epoch;
+	return weft__uv_get_here()->nested_calls == 0 && weft__uv_get_here()->epoch == weft__hook_epoch;
 }
 
 void weft__uv_attach_fd(struct weft__uv_object *object, const uv_handle_t *handle)

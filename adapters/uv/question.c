@@ -84,7 +84,7 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 	if (continues && input) {
 		/* This input is a part of the request that came later than the request's head, such as a body. */
 		weft_read(id, input);
-		weft__hook_thread.recorded_running = id;
+		weft__hook_get_thread()->recorded_running = id;
 	} else if (id != connection->id) {
 		weft_hook_record_running(id);
 	}
@@ -124,7 +124,7 @@ void weft__uv_question_answer(const struct weft__uv_object *connection, const uv
 		c->is_unanswered = answer.is_interim;
 	}
 	if (!c->is_unanswered && !c->is_used)
-		end_request(c, weft__hook_thread.running, NULL);
+		end_request(c, weft__hook_get_thread()->running, NULL);
 	weft__loop_release(c);
 }
 
@@ -143,23 +143,23 @@ static const struct weft__loop_fd *find_open_request(weft__uv_tag actor)
  * else NULL.  It works for the promise that called setImmediate() first. */
 static const struct weft__uv_object *find_running_keeper(void)
 {
-	const struct weft__uv_object *keeper = weft__uv_find(weft__uv_here.keeper);
-	return keeper && keeper->id && keeper->id == weft__hook_thread.running ? keeper : NULL;
+	const struct weft__uv_object *keeper = weft__uv_find(weft__uv_get_here()->keeper);
+	return keeper && keeper->id && keeper->id == weft__hook_get_thread()->running ? keeper : NULL;
 }
 
 weft_id weft__uv_question_get_asker(void)
 {
-	const struct weft__uv_here *here = &weft__uv_here;
-	const weft_id running = weft__hook_thread.running;
+	const struct weft__uv_here *here = weft__uv_get_here();
+	const weft_id running = weft__hook_get_thread()->running;
 	const struct weft__uv_object *keeper = find_running_keeper();
 	return keeper ? keeper->asker : here->answered && here->answered == running ? here->asked_by : running;
 }
 
 weft_id weft__uv_question_note_asker(struct weft__uv_object *stream)
 {
-	const struct weft__loop_fd *from = find_open_request(weft__uv_here.actor);
+	const struct weft__loop_fd *from = find_open_request(weft__uv_get_here()->actor);
 	const struct weft__uv_object *keeper = find_running_keeper();
-	stream->asker_actor = keeper ? keeper->asker_actor : weft__uv_here.actor;
+	stream->asker_actor = keeper ? keeper->asker_actor : weft__uv_get_here()->actor;
 	stream->asker_request = keeper ? keeper->asker_request : from ? from->request : 0;
 	return weft__uv_question_get_asker();
 }
@@ -225,7 +225,7 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 
 void weft__uv_question_run_answered(weft_id request, weft_id asker)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	here->answered = request;
 	here->asked_by = asker;
 	if (!here->read) {
@@ -233,7 +233,7 @@ void weft__uv_question_run_answered(weft_id request, weft_id asker)
 		return;
 	}
 	weft_read(request, here->read);
-	weft__hook_thread.recorded_running = request;
+	weft__hook_get_thread()->recorded_running = request;
 }
 
 /* Reads the first bytes of an answer.  Returns the promise whose code is called for them. */
@@ -259,7 +259,7 @@ static weft_id take_answer(
 	if (asker && asker != c->maker)
 		weft_read_later(asker, request);
 	weft_read(c->maker, request);
-	weft__hook_thread.recorded_running = c->maker;
+	weft__hook_get_thread()->recorded_running = c->maker;
 	return c->maker;
 }
 
@@ -292,14 +292,14 @@ void weft__uv_question_encrypt(struct weft__uv_object *connection)
 
 void weft__uv_question_decrypted(const struct weft__uv_object *connection, const void *bytes, size_t got)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	const uv_buf_t buf = {.base = (char *)(uintptr_t)bytes, .len = got};
 	weft__uv_tag actor = weft__uv_tag_of(connection);
 	const bool is_in_callback = here->actor == actor;
 	const weft_id id = connection->asks ? weft__uv_question_get_answer(connection, bytes, (ssize_t)got, &actor)
 					    : weft__uv_question_read(connection, 0, &buf, (ssize_t)got);
 	if (is_in_callback) {
-		weft__hook_thread.running = id;
+		weft__hook_get_thread()->running = id;
 		here->actor = actor;
 	}
 }
@@ -316,7 +316,7 @@ void weft__uv_question_end(const struct weft__uv_object *connection)
 	if (!c)
 		return;
 	const bool is_lost = c->is_unanswered && c->must_answer;
-	end_request(c, weft__hook_thread.running,
+	end_request(c, weft__hook_get_thread()->running,
 	    !is_lost           ? NULL
 	    : c->is_at_end     ? &gone
 	    : connection->asks ? &given_up

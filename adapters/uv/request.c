@@ -23,12 +23,12 @@ static ALWAYS_INLINE struct weft__uv_object *make_request(struct weft__uv_copy *
 	if (!object)
 		return NULL;
 	object->kind = (uint8_t)kind;
-	object->by = weft__hook_thread.running;
+	object->by = weft__hook_get_thread()->running;
 	object->site = weft__uv_site(caller);
 	object->line = weft__uv_find_line(false);
 	if (!object->line && owner)
 		object->line = owner->line;
-	object->owner = owner ? weft__uv_tag_of(owner) : weft__uv_here.actor;
+	object->owner = owner ? weft__uv_tag_of(owner) : weft__uv_get_here()->actor;
 	return object;
 }
 
@@ -89,8 +89,8 @@ void weft__uv_fail_request(struct weft__uv_object *object, int status)
 {
 	if (!object)
 		return;
-	weft_fail(weft__hook_thread.running, object->id, object->copy->real.uv_strerror(status));
-	weft_read_later(weft__hook_thread.running, object->id); /* the caller of the function gets the error status */
+	weft_fail(weft__hook_get_thread()->running, object->id, object->copy->real.uv_strerror(status));
+	weft_read_later(weft__hook_get_thread()->running, object->id); /* the caller of the function gets the error status */
 	leave_pool(object);
 	weft__uv_tag datagram = object->owner;
 	weft__uv_object_free(object);
@@ -99,10 +99,10 @@ void weft__uv_fail_request(struct weft__uv_object *object, int status)
 
 struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	struct weft__uv_object *object = weft_is_on() ? weft__uv_find_request(request) : NULL;
 	if (!object)
-		return weft__uv_enter_callback(weft__hook_thread.running, here->actor);
+		return weft__uv_enter_callback(weft__hook_get_thread()->running, here->actor);
 	weft_id id = object->id;
 	struct weft_record_site *line = object->line;
 	weft__uv_tag tag = object->owner;
@@ -122,10 +122,10 @@ struct weft__uv_frame weft__uv_enter_request(const void *request, int status)
 		weft__uv_own(owner);
 		if (status < 0)
 			weft_read(owner->id, id);
-		weft__hook_thread.recorded_running = owner->id;
+		weft__hook_get_thread()->recorded_running = owner->id;
 		frame = weft__uv_enter_callback(owner->id, tag);
 	} else {
-		weft_read_later(weft__hook_thread.running, id);
+		weft_read_later(weft__hook_get_thread()->running, id);
 		weft_hook_record_running(id);
 		frame = weft__uv_enter_callback(id, 0);
 	}
@@ -295,7 +295,7 @@ void weft__uv_record_pause(struct weft_record_text *what, struct weft_record_pla
 	uint64_t ns = begin_ns ? weft__uv_now_ns() - begin_ns : 0;
 	if (ns <= MIN_PAUSE_NS)
 		return;
-	weft_place(weft__hook_thread.running, place);
+	weft_place(weft__hook_get_thread()->running, place);
 	weft_pause_text(what, ns);
 }
 
@@ -330,7 +330,7 @@ static struct weft__uv_object *begin_fs_request(
 		if (!weft__uv_should_record(copy, caller))                                                                       \
 			return copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb);                                  \
 		struct weft__uv_object *object = cb ? begin_fs_request(copy, caller, loop, req, #name, file) : NULL;             \
-		uint64_t begin_ns = !cb && weft__hook_thread.callbacks > 0 ? weft__uv_now_ns() : 0;                              \
+		uint64_t begin_ns = !cb && weft__hook_get_thread()->callbacks > 0 ? weft__uv_now_ns() : 0;                       \
 		int status = WEFT__UV_INSIDE(                                                                                    \
 		    copy->real.uv_fs_##name(loop, req, WEFT__UV_LIST arguments, cb ? weft__uv_fs_slot(cb) : NULL));              \
 		if (cb && status < 0)                                                                                            \

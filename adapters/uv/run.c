@@ -21,7 +21,7 @@ enum { STILL_MS = 100 };
 int weft__uv_loop_init(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
 	/* The table may have an earlier loop that was at this address. */
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	for (unsigned i = 0; i < WEFT__UV_MAX_BUSY_LOOPS; i++)
 		if (here->busy[i].loop == loop)
 			here->busy[i].loop = NULL;
@@ -93,7 +93,7 @@ static void record_handle(uv_handle_t *handle, void *data)
 		weft__uv_begin_unseen(object, handle);
 	weft_id kept = keeps ? get_loop_promise(run) : 0;
 	if (object->id && kept != object->awaited_by) {
-		if (object->awaited_by && weft__uv_is_loop_pending(&weft__uv_here, object->awaited_by))
+		if (object->awaited_by && weft__uv_is_loop_pending(weft__uv_get_here(), object->awaited_by))
 			weft_awaits_no_more(object->awaited_by, object->id);
 		if (kept)
 			weft_await(kept, object->id);
@@ -122,8 +122,8 @@ static void pop_run(struct weft__uv_here *here, unsigned depth)
 	here->depth = depth;
 	if (here->epoch != weft__hook_epoch) /* the thread's state belongs to an earlier recording */
 		return;
-	weft__hook_thread.callbacks = here->runs[depth].callbacks;
-	weft__hook_thread.running = here->runs[depth].outer;
+	weft__hook_get_thread()->callbacks = here->runs[depth].callbacks;
+	weft__hook_get_thread()->running = here->runs[depth].outer;
 	here->actor = here->runs[depth].outer_actor;
 	here->line = NULL;
 }
@@ -132,13 +132,13 @@ static void pop_run(struct weft__uv_here *here, unsigned depth)
 static bool is_blocking_outer_loop(const struct weft__uv_here *here, const uv_loop_t *loop)
 {
 	const struct weft__uv_run *outer = here->depth > 0 ? &here->runs[here->depth - 1] : NULL;
-	return outer && outer->loop != loop && weft__hook_thread.callbacks > outer->callbacks;
+	return outer && outer->loop != loop && weft__hook_get_thread()->callbacks > outer->callbacks;
 }
 
 /* Ends the call of uv_run() whose frame is at *stack, and the inner calls whose frames a longjmp() has skipped. */
 static void handle_run_return(const void **stack)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	while (here->depth > 0 && (uintptr_t)here->runs[here->depth - 1].stack < (uintptr_t)*stack)
 		pop_run(here, here->depth - 1);
 	if (here->depth == 0 || here->runs[here->depth - 1].stack != *stack)
@@ -150,7 +150,7 @@ static void handle_run_return(const void **stack)
 	if (run->id) {
 		weft_resolve(WEFT_SYSTEM_ID, run->id);
 		weft_read(run->outer, run->id);
-		weft__hook_thread.recorded_running = run->outer;
+		weft__hook_get_thread()->recorded_running = run->outer;
 	} else {
 		weft_hook_record_running(run->outer);
 		/* The next iteration may run timers before it waits. */
@@ -164,7 +164,7 @@ static void handle_run_return(const void **stack)
 
 int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop, uv_run_mode mode)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	const bool is_on = weft_hook_begin();
 	if ((!is_on && !weft__hook_is_standby) || weft_hook_is_own(copy->module, caller))
 		return copy->real.uv_run(loop, mode);
@@ -181,20 +181,20 @@ int weft__uv_run(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop
 	    .loop = loop,
 	    .stack = stack,
 	    .site = weft_hook_site(caller),
-	    .outer = weft__hook_thread.running,
+	    .outer = weft__hook_get_thread()->running,
 	    .outer_actor = here->actor,
 	    .epoll = copy->real.uv_backend_fd(loop),
-	    .callbacks = weft__hook_thread.callbacks,
+	    .callbacks = weft__hook_get_thread()->callbacks,
 	    .blocks_since_ns = is_on && is_blocking_outer_loop(here, loop) ? weft__uv_now_ns() : 0,
 	    .mode = mode,
 	    .is_dirty = true,
 	    .is_older = is_on && weft_hook_is_loop_unlisted(&here->older, loop)};
 	if (is_on && mode == UV_RUN_DEFAULT) {
-		run->id = weft_create_at(weft__hook_thread.running, WEFT_KIND_LOOP, run->site);
+		run->id = weft_create_at(weft__hook_get_thread()->running, WEFT_KIND_LOOP, run->site);
 		run->since = weft__stream->last;
 		weft_hook_stack(run->id, caller);
 		WEFT_LABEL(run->id, "uv_run");
-		weft_await(weft__hook_thread.running, run->id);
+		weft_await(weft__hook_get_thread()->running, run->id);
 	}
 	here->depth++;
 	int status = copy->real.uv_run(loop, mode);
@@ -224,7 +224,7 @@ static void record_open_handle(uv_handle_t *handle, void *data)
  * closing is pending until a try succeeds, so that the open handles are known if none ever does. */
 int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_t *loop)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	bool is_recorded = weft__uv_should_record(copy, caller);
 	int status = WEFT__UV_INSIDE(copy->real.uv_loop_close(loop));
 	if (!is_recorded)
@@ -232,20 +232,20 @@ int weft__uv_loop_close(struct weft__uv_copy *copy, const void *caller, uv_loop_
 	unsigned at = 0;
 	for (unsigned i = 0; status == 0 && i < WEFT__UV_MAX_TURN_LOOPS; i++)
 		if (here->turn_loop[i].id && here->turn_loop[i].loop == loop) {
-			weft_resolve(weft__hook_thread.running, here->turn_loop[i].id);
+			weft_resolve(weft__hook_get_thread()->running, here->turn_loop[i].id);
 			here->turn_loop[i].id = 0;
 		}
 	while (at < WEFT__UV_MAX_BUSY_LOOPS && here->busy[at].loop != loop)
 		at++;
 	if (at < WEFT__UV_MAX_BUSY_LOOPS && status == 0) {
-		weft_resolve(weft__hook_thread.running, here->busy[at].id);
-		weft_read_later(weft__hook_thread.running, here->busy[at].id);
+		weft_resolve(weft__hook_get_thread()->running, here->busy[at].id);
+		weft_read_later(weft__hook_get_thread()->running, here->busy[at].id);
 		here->busy[at].loop = NULL;
 	}
 	if (at < WEFT__UV_MAX_BUSY_LOOPS || status != UV_EBUSY)
 		return status;
 	at = here->next_busy++ % WEFT__UV_MAX_BUSY_LOOPS;
-	struct busy busy = {copy, weft_create_at(weft__hook_thread.running, WEFT_KIND_CLOSE, weft_hook_site(caller))};
+	struct busy busy = {copy, weft_create_at(weft__hook_get_thread()->running, WEFT_KIND_CLOSE, weft_hook_site(caller))};
 	WEFT_LABEL(busy.id, "uv_loop_close");
 	WEFT_NOTE(busy.id, "EBUSY");
 	visit_handles(loop, record_open_handle, &busy);
@@ -287,10 +287,10 @@ static struct weft__uv_run *restore_run(struct weft__uv_here *here, int epoll)
 	struct weft__uv_run *run = &here->runs[depth - 1];
 	if (here->depth > depth)
 		here->depth = depth;
-	weft__hook_thread.callbacks = run->callbacks;
+	weft__hook_get_thread()->callbacks = run->callbacks;
 	here->nested_calls = 0;
 	here->line = NULL;
-	weft__hook_thread.running = run->id ? run->id : run->outer;
+	weft__hook_get_thread()->running = run->id ? run->id : run->outer;
 	here->actor = run->id ? 0 : run->outer_actor;
 	return run;
 }
@@ -359,7 +359,7 @@ static void record_older(struct weft__uv_run *run, unsigned budget)
 	visit_handles(run->loop, record_older_handle, &(struct older){run, budget});
 	if (run->is_older)
 		return;
-	weft_hook_mark_loop_listed(&weft__uv_here.older, run->loop);
+	weft_hook_mark_loop_listed(&weft__uv_get_here()->older, run->loop);
 	note_older_requests(run);
 }
 
@@ -367,7 +367,7 @@ enum { HANDLES_PER_TURN = 1000 };
 
 static void await_turn(const struct weft_hook_sleep *sleep)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	struct weft__uv_run *run = &here->runs[here->depth - 1];
 	if (run->is_older)
 		record_older(run, UINT_MAX);
@@ -380,7 +380,7 @@ static void await_turn(const struct weft_hook_sleep *sleep)
 
 bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep)
 {
-	struct weft__uv_here *here = &weft__uv_here;
+	struct weft__uv_here *here = weft__uv_get_here();
 	if (sleep->epoll >= 0 && here->depth > 0 && here->epoch != weft__hook_epoch)
 		weft__uv_attach_thread();
 	struct weft__uv_run *run = sleep->epoll >= 0 && here->epoch == weft__hook_epoch ? restore_run(here, sleep->epoll) : NULL;

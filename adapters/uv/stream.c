@@ -177,9 +177,9 @@ void weft__uv_pipe_connect(
 		return;
 	}
 	begin_pipe_connect(copy, caller, req, handle, name);
-	weft__uv_here.nested_calls++;
+	weft__uv_get_here()->nested_calls++;
 	copy->real.uv_pipe_connect(req, handle, name, weft__uv_connect_slot_or_none(cb));
-	weft__uv_here.nested_calls--;
+	weft__uv_get_here()->nested_calls--;
 }
 
 int weft__uv_pipe_connect2(struct weft__uv_copy *copy, const void *caller, uv_connect_t *req, uv_pipe_t *handle, const char *name,
@@ -273,7 +273,7 @@ static void end_input(struct weft__uv_object *object, ssize_t got)
 	} else {
 		weft__resolve_read(WEFT_SYSTEM_ID, input, object->id);
 	}
-	weft__hook_thread.recorded_running = object->id;
+	weft__hook_get_thread()->recorded_running = object->id;
 }
 
 /* Returns whether a read begins with a record of TLS's handshake. */
@@ -294,19 +294,19 @@ void weft__uv_read_called(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf,
 	weft__uv_tag tag = weft__uv_tag_of(object);
 	const weft_id input = object->input;
 	end_input(object, got);
-	weft__uv_here.read = input;
+	weft__uv_get_here()->read = input;
 	const bool has_questions = object->is_accepted || object->asks, is_readable = !object->is_encrypted || got < 0;
 	weft__uv_tag actor = tag;
 	const weft_id id = object->is_accepted && is_readable ? weft__uv_question_read(object, input, buf, got)
 			   : object->asks && is_readable      ? weft__uv_question_get_answer(object, buf->base, got, &actor)
 							      : object->id;
-	weft__uv_here.encrypted = has_questions && begins_handshake(buf, got) ? tag : 0;
+	weft__uv_get_here()->encrypted = has_questions && begins_handshake(buf, got) ? tag : 0;
 	WEFT__UV_FRAME frame = weft__uv_enter_callback(id, actor);
 	(void)frame;
-	weft__uv_here.line = object->line;
+	weft__uv_get_here()->line = object->line;
 	user(stream, got, buf);
-	weft__uv_here.encrypted = 0;
-	weft__uv_here.read = 0;
+	weft__uv_get_here()->encrypted = 0;
+	weft__uv_get_here()->read = 0;
 	object = weft__uv_find(tag); /* the stream may be freed; its object says whether it still reads */
 	if (has_questions && object && weft_is_on())
 		weft__uv_question_leave(object);
@@ -389,7 +389,7 @@ static void record_finished_write(const void *caller, int bytes, const struct so
 		return;
 	struct weft__uv_object text = {.copy = socket->copy};
 	text.kind = WEFT_KIND_STREAM_WRITE;
-	text.by = weft__hook_thread.running;
+	text.by = weft__hook_get_thread()->running;
 	text.site = weft__uv_site(caller);
 	text.line = weft__uv_find_line(false);
 	text.line = text.line ? text.line : socket->line;

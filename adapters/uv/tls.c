@@ -23,9 +23,9 @@ static __thread struct table sessions __attribute__((tls_model("initial-exec")))
 static struct weft__uv_object *find_connection(const void *session)
 {
 	const weft__uv_tag tag = (weft__uv_tag)(uintptr_t)weft__table_find(&sessions, table_key(session));
-	const weft__uv_tag next = weft__uv_here.encrypted;
+	const weft__uv_tag next = weft__uv_get_here()->encrypted;
 	struct weft__uv_object *connection = tag ? weft__uv_find(tag) : NULL;
-	weft__uv_here.encrypted = 0;
+	weft__uv_get_here()->encrypted = 0;
 	if (connection || !next || !weft__hook_language.runs_code || weft__hook_language.runs_code())
 		return connection;
 	connection = weft__uv_find(next);
