@@ -3,7 +3,7 @@
 
 #include "adapters/hook/state.h"
 
-struct weft__module weft__hook_recorder_module, weft__hook_own_module;
+struct weft__module weft__hook_recorder_module, weft__hook_own_module, weft__hook_libc_module;
 bool weft__hook_is_instrumented;
 __thread const void *weft__hook_outer_caller;
 

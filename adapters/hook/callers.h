@@ -5,8 +5,8 @@
 
 #include "adapters/hook/module.h"
 
-/* Modules of the recorder and of this library, which load.c sets; zero before. */
-extern struct weft__module weft__hook_recorder_module, weft__hook_own_module;
+/* Modules of the recorder, of this library and of libc, which load.c sets; zero before. */
+extern struct weft__module weft__hook_recorder_module, weft__hook_own_module, weft__hook_libc_module;
 
 /* Whether the program itself links the recorder; such a program records its own sleeps. */
 extern bool weft__hook_is_instrumented;

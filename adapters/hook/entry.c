@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "adapters/hook/attach.h"
 #include "adapters/hook/move.h"
 
 #ifndef MFD_EXEC
@@ -156,7 +157,7 @@ static size_t patch_all(struct weft__entry *entries, size_t count, const struct 
 		void *before = *e->original;
 		*e->original = (void *)(base + i * WEFT__SLOT_BYTES + moved[i].original);
 		unsigned char *at = (unsigned char *)e->function + moved[i].patch_at;
-		if (write_memory(memory, at, moved[i].patch, moved[i].patch_bytes)) {
+		if (weft__hook_patch(memory, at, moved[i].patch, moved[i].patch_bytes, true)) {
 			__builtin___clear_cache((char *)at, (char *)at + moved[i].patch_bytes);
 			taken++;
 		} else {

@@ -98,6 +98,8 @@ struct weft_hook_adapter {
 	bool is_listed_when_called;
 	/* The runtime also serves other programs, so a copy that is not accepted is not reported. */
 	bool is_silent_when_refused;
+	/* Promises of the runtime that are recorded only if this library is loaded when the program starts; NULL: none. */
+	const char *needs_start;
 	unsigned sets;
 	const struct weft_hook_function *const *functions; /* one list of functions for each set of wrappers */
 	/* Pointers to the modules: for each set the module whose functions the set wraps, else NULL.  The pointer of a set is

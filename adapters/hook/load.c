@@ -9,6 +9,7 @@
 #include "adapters/hook/load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adapters/hook/attach.h"
 #include "adapters/hook/callers.h"
 #include "adapters/hook/directory.h"
 #include "adapters/hook/entry.h"
@@ -53,6 +55,7 @@ struct known_module {
 	uintptr_t base;
 	const void *headers;
 	unsigned round;
+	bool is_redirected; /* whether weft__hook_redirect_libc() has seen the module */
 };
 
 /* Lock for reports; the constructor and holders of the loader's lock write the state below, and reports read it under `lock`. */
@@ -265,6 +268,13 @@ static void redirect_pointer(void *ctx, void **pointer)
 	bool unbound = now >= r->from->text_begin && now < r->from->text_end;
 	if (now != (uintptr_t)r->entry->function && !(unbound && r->only_copy))
 		return;
+	if (weft__hook_is_attached) {
+		const int memory = weft__hook_is_listing() ? -1 : open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+		r->done = weft__hook_patch(memory, pointer, &r->entry->wrapper, sizeof r->entry->wrapper, false);
+		if (memory >= 0)
+			close(memory);
+		return;
+	}
 	if (weft__write_protected(pointer, &r->entry->wrapper, sizeof r->entry->wrapper)) {
 		r->done = true;
 		return;
@@ -520,6 +530,8 @@ static void add_copy(
 	c->next = copies;
 	copies = c;
 	const bool is_silent = !c->accepted && adapter->is_silent_when_refused;
+	if (weft__hook_is_listing() && c->accepted && adapter->needs_start)
+		weft__hook_leave_out(adapter->needs_start);
 	if (!is_silent && (!c->accepted || !adapter->is_listed_when_called))
 		list_copy(c);
 	pthread_mutex_unlock(&lock);
@@ -565,7 +577,7 @@ static bool remember_module(const struct dl_phdr_info *info)
 		known_module = grown;
 		known_module_capacity = capacity;
 	}
-	known_module[known_module_count++] = (struct known_module){info->dlpi_addr, info->dlpi_phdr, this_round};
+	known_module[known_module_count++] = (struct known_module){info->dlpi_addr, info->dlpi_phdr, this_round, false};
 	return true;
 }
 
@@ -642,6 +654,8 @@ static int scan_module(struct dl_phdr_info *info, size_t size, void *ctx)
 		weft__module_read(&weft__hook_recorder_module, info, path);
 	else if (strstr(path, "/libweft-hook.so"))
 		weft__module_read(&weft__hook_own_module, info, path);
+	else if (strstr(path, "/libc.so."))
+		weft__module_read(&weft__hook_libc_module, info, path);
 	if (has_no_runtime(path) || !weft__module_read(&m, info, path))
 		return 0;
 	weft__hook_is_instrumented |= needs_recorder(&m);
@@ -649,11 +663,33 @@ static int scan_module(struct dl_phdr_info *info, size_t size, void *ctx)
 	return 0;
 }
 
+static int redirect_known(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+	struct weft__module m;
+	for (size_t i = 0; i < known_module_count; i++) {
+		struct known_module *known = &known_module[i];
+		if (known->base != info->dlpi_addr || known->headers != info->dlpi_phdr || known->is_redirected)
+			continue;
+		known->is_redirected = true;
+		if (weft__module_read(&m, info, info->dlpi_name) && !strstr(info->dlpi_name, "/ld-linux"))
+			weft__hook_redirect_libc(&m);
+	}
+	return 0;
+}
+
+/* Redirects calls of libc in modules of earlier searches; the loader sets the pointers of a new module only after the search. */
+static void redirect_libc(void)
+{
+	if (weft__hook_is_attached)
+		dl_iterate_phdr(redirect_known, NULL);
+}
+
 static void scan_modules(bool fresh)
 {
 	struct module_scan state = {.fresh = fresh};
 	this_round++;
 	weft__hook_redirect_pointers();
+	redirect_libc();
 	dl_iterate_phdr(scan_module, &state);
 	for (size_t i = 0; i < known_module_count;) {
 		if (known_module[i].round == this_round) {
@@ -710,6 +746,20 @@ const char *weft__hook_report(void)
 	return report_text;
 }
 
+/* Appends to the report that this library was loaded late. */
+static void report_attachment(void)
+{
+	sigset_t signals;
+	weft__hook_block_signals(&signals);
+	pthread_mutex_lock(&lock);
+	const size_t length = strlen(report_text);
+	const char *left_out = weft__hook_get_left_out();
+	snprintf(report_text + length, sizeof report_text - length, "%sattached while the program ran%s%s", length ? "; " : "",
+	    *left_out ? ", without " : "", left_out);
+	pthread_mutex_unlock(&lock);
+	weft__hook_restore_signals(&signals);
+}
+
 void weft__hook_lock_around_fork(enum weft_hook_fork when)
 {
 	if (when == WEFT_HOOK_BEFORE_FORK)
@@ -727,8 +777,13 @@ static bool is_single_threaded(void)
 
 void weft__hook_load(void)
 {
-	was_single_threaded = is_single_threaded();
+	was_single_threaded = weft__hook_is_listing() || is_single_threaded();
 	scan_modules(false);
 	weft__hook_redirect_pointers();
+	redirect_libc();
+	if (debug)
+		return;
 	hook_loader();
+	if (weft__hook_is_listing())
+		report_attachment();
 }

@@ -5,7 +5,8 @@
 
 #include "adapters/hook/hook.h"
 
-/* Searches all mapped modules for runtimes, and later each module that the loader maps. */
+/* Searches all mapped modules for runtimes, and later each module that the loader maps.  A second call searches the modules that
+ * were mapped while the loader was not patched. */
 void weft__hook_load(void);
 
 /* Returns a text that says what was wrapped of each copy: "libuv 1.44.2: 74 of 74 calls; ...".  The text grows with each copy;

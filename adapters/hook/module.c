@@ -233,7 +233,7 @@ void weft__symtab_close(struct weft__symtab *t)
 	t->map = NULL;
 }
 
-void weft__module_each_pointer(const struct weft__module *m, const char *name, void (*each)(void *ctx, void **pointer), void *ctx)
+void weft__module_each_import(const struct weft__module *m, void (*each)(void *ctx, const char *name, void **pointer), void *ctx)
 {
 	for (int list = 0; list < 2; list++)
 		for (size_t i = 0; i < m->relocation_count[list]; i++) {
@@ -243,7 +243,25 @@ void weft__module_each_pointer(const struct weft__module *m, const char *name, v
 			    (type == WORD_RELOCATION && r->r_addend != 0))
 				continue;
 			const ElfW(Sym) *s = &m->symbols[RELOCATION_SYMBOL(r->r_info)];
-			if (s->st_name < m->names_bytes && !strcmp(m->names + s->st_name, name))
-				each(ctx, (void **)(m->base + r->r_offset));
+			if (s->st_name < m->names_bytes)
+				each(ctx, m->names + s->st_name, (void **)(m->base + r->r_offset));
 		}
+}
+
+struct import_filter {
+	const char *name;
+	void (*each)(void *ctx, void **pointer);
+	void *ctx;
+};
+
+static void filter_import(void *ctx, const char *name, void **pointer)
+{
+	const struct import_filter *filter = ctx;
+	if (!strcmp(name, filter->name))
+		filter->each(filter->ctx, pointer);
+}
+
+void weft__module_each_pointer(const struct weft__module *m, const char *name, void (*each)(void *ctx, void **pointer), void *ctx)
+{
+	weft__module_each_import(m, filter_import, &(struct import_filter){name, each, ctx});
 }

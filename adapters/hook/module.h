@@ -51,6 +51,10 @@ void weft__symtab_each(const struct weft__symtab *table, const char *prefix,
     void (*each)(void *ctx, const char *name, const ElfW(Sym) * symbol), void *ctx);
 void weft__symtab_close(struct weft__symtab *table);
 
+/* Calls `each` for every pointer by which the module may call a function of another module, with the function's name. */
+void weft__module_each_import(
+    const struct weft__module *module, void (*each)(void *ctx, const char *name, void **pointer), void *ctx);
+
 /* Calls `each` for every pointer by which the module calls a function of that name in another module. */
 void weft__module_each_pointer(
     const struct weft__module *module, const char *name, void (*each)(void *ctx, void **pointer), void *ctx);

@@ -274,12 +274,11 @@ static void in_child(void)
  * library wrote, take it for uninitialised, and end the program. */
 extern void __msan_init(void) __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
 
-/* Returns whether this process should record.  Without the environment variable WEFT_RECORD, this library does nothing. */
-static bool is_wanted(void)
+/* Prepares this process for a session.  Returns whether it should record. */
+static bool enter_session(const char *text)
 {
 	if (__msan_init)
 		return false;
-	const char *text = secure_getenv("WEFT_RECORD");
 	bool wanted = text && text[0] == '/' && strlen(text) < sizeof weft__hook_directory;
 	process = getpid();
 	if (wanted) {
@@ -301,10 +300,28 @@ static bool is_wanted(void)
 	return wanted;
 }
 
+bool weft__hook_attach_session(const char *text, bool is_known, bool searches)
+{
+	if (weft_is_on() || strlen(text) >= sizeof weft__hook_directory)
+		return is_known;
+	if (is_known) {
+		strcpy(weft__hook_directory, text);
+		parse_options(weft__hook_directory);
+	} else if (state == DISABLED && enter_session(text)) {
+		weft__hook_threads_init();
+	} else {
+		return false;
+	}
+	if (searches)
+		weft__hook_load();
+	return true;
+}
+
+/* Without the environment variable WEFT_RECORD, this library does nothing. */
 __attribute__((constructor)) static void begin_session(void)
 {
 	int saved = errno;
-	if (is_wanted()) {
+	if (enter_session(secure_getenv("WEFT_RECORD"))) {
 		weft__hook_threads_init();
 		weft__hook_load();
 		if (weft__hook_is_instrumented)

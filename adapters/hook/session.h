@@ -17,6 +17,11 @@ static inline bool weft_hook_begin(void)
 	return weft_is_on() || weft__hook_begin();
 }
 
+/* Enters a session in a program that already runs; the text is a value of WEFT_RECORD with the word `standby`, is_known says
+ * whether an earlier call was accepted, and `searches` whether to search the modules.  Returns false if the program is recorded
+ * otherwise. */
+bool weft__hook_attach_session(const char *text, bool is_known, bool searches);
+
 /* Records the call stack at the creation of a promise, with as many frames as `weft record --stacks=N` asks for.  The first
  * recorded frame is the frame that contains `caller`.  Without the option --stacks, the function costs one load. */
 static inline void weft_hook_stack(weft_id promise, const void *caller)

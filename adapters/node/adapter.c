@@ -190,6 +190,7 @@ const struct weft_hook_adapter weft_node_adapter = {
     .library = "/", /* no library counts as Node.js's: what JavaScript asks of libc counts as asked by the program */
     .prefix = "_ZN2v87Isolate10Initialize",
     .mark = "_ZN2v87Isolate10InitializeEPS0_RKNS0_12CreateParamsE",
+    .needs_start = "async functions of Node.js",
     .is_listed_when_called = true,
     WEFT_HOOK_SETS((functions), (&module)),
     .accepts = is_node,

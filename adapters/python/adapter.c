@@ -253,6 +253,7 @@ const struct weft_hook_adapter weft_python_adapter = {
     .library = "/", /* no library counts as Python's: what Python asks of libc counts as asked by the program */
     .prefix = "Py_",
     .mark = "Py_InitializeFromConfig",
+    .needs_start = "tasks of Python",
     .is_listed_when_called = true,
     WEFT_HOOK_SETS((functions), (&module)),
     .accepts = is_supported_version,
