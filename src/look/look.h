@@ -83,6 +83,13 @@ struct weft_look_modules;
 /* Reads the modules of a process.  Returns NULL without memory, or if the kernel refuses access; the other functions accept
  * NULL. */
 struct weft_look_modules *weft_look_modules_read(long pid);
+
+/* Reads the modules of a process, and fails as weft_look_process() does. */
+int weft_look_modules_open(struct weft_look_modules **out, long pid, struct weft_error *err);
+
+/* Returns the address of a symbol that the module with this index exports; 0: none. */
+uint64_t weft_look_modules_find(const struct weft_look_modules *modules, size_t index, const char *symbol);
+
 const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count);
 
 /* Reads the Python or JavaScript stack of a stopped thread whose C stack and registers were copied, innermost frame first:

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/named.h"
+#include "look/exported.h"
 #include "look/loops.h"
 #include "look/python.h"
 #include "look/sources.h"
@@ -392,23 +393,45 @@ struct weft_look_modules {
 	bool has_searched_v8;
 };
 
-struct weft_look_modules *weft_look_modules_read(long pid)
+int weft_look_modules_open(struct weft_look_modules **out, long pid, struct weft_error *err)
 {
 	char path[FOLDER_NAME];
-	struct weft_error err;
+	*out = NULL;
 	snprintf(path, sizeof path, "/proc/%ld", pid);
 	const int folder = weft_users_folder(path);
-	struct weft_look_modules *modules = folder >= 0 ? calloc(1, sizeof *modules) : NULL;
-	if (modules) {
+	if (folder < 0)
+		return weft_error_set(err, WEFT_ENOENT, "no process %ld", pid);
+	struct weft_look_modules *modules = calloc(1, sizeof *modules);
+	int status = modules ? WEFT_OK : fail_memory(err);
+	if (status == WEFT_OK) {
 		modules->target = (struct look_target){.pid = pid, .read = read_process};
-		if (read_maps(&modules->target, folder, &err) < 0 || !weft__look_find_modules(&modules->target)) {
-			weft_look_modules_free(modules);
-			modules = NULL;
-		}
+		status = read_maps(&modules->target, folder, err);
 	}
-	if (folder >= 0)
-		close(folder);
+	if (status == WEFT_OK && !weft__look_find_modules(&modules->target))
+		status = fail_memory(err);
+	close(folder);
+	if (status == WEFT_OK)
+		*out = modules;
+	else
+		weft_look_modules_free(modules);
+	return status;
+}
+
+struct weft_look_modules *weft_look_modules_read(long pid)
+{
+	struct weft_look_modules *modules;
+	struct weft_error err;
+	weft_look_modules_open(&modules, pid, &err);
 	return modules;
+}
+
+uint64_t weft_look_modules_find(const struct weft_look_modules *modules, size_t index, const char *symbol)
+{
+	struct look_exports exports;
+	return index < modules->target.modules.count &&
+		       weft__look_exports_read(&exports, &modules->target, &modules->target.modules.items[index])
+		   ? weft__look_exports_find(&exports, &modules->target, symbol)
+		   : 0;
 }
 
 const struct weft_look_module *weft_look_modules_list(const struct weft_look_modules *modules, size_t *count)
