@@ -105,6 +105,9 @@ struct cli_option {
  * Returns -1 to continue; otherwise --help, --version or a usage error was printed, and the result is the exit status. */
 int cli_parse(struct cli_args *args, const struct cli_option *options, int operands);
 
+/* Reports that the operand with this index is missing, and returns CLI_ERROR. */
+int cli_fail_missing(const struct cli_args *args, int operand);
+
 /* Parses a decimal number; with is_size, the number may end in K, M or G of either case.  Returns false if the text is no such
  * number. */
 bool cli_parse_number(const char *text, bool is_size, uint64_t *out);

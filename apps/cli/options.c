@@ -167,8 +167,7 @@ static const struct cli_option *find_short(const struct cli_option *options, cha
 	return NULL;
 }
 
-/* Reports the first operand that is missing. */
-static int fail_missing(const struct cli_args *args, int operands)
+int cli_fail_missing(const struct cli_args *args, int operands)
 {
 	const char *word = args->operands;
 	char name[16];
@@ -269,7 +268,7 @@ int cli_parse(struct cli_args *args, const struct cli_option *options, int wante
 	if (wanted == CLI_ANY_NUMBER)
 		wanted = operands;
 	if (operands < (wanted < 0 ? -wanted : wanted))
-		return fail_missing(args, operands);
+		return cli_fail_missing(args, operands);
 	if (wanted >= 0 && operands > wanted)
 		return cli_fail_verb(args->verb, "too many traces: %s", args->argv[wanted]);
 	return -1;

@@ -21,6 +21,7 @@
 #include "apps/control/process_exit.h"
 #include "apps/control/profile.h"
 #include "apps/control/program.h"
+#include "apps/control/running.h"
 #include "apps/control/unit.h"
 #include "base/named.h"
 #include "base/program_file.h"
@@ -58,7 +59,7 @@ enum {
 static const char no_memory[] = "out of memory";
 
 struct options {
-	const char *out, *rules, *kernel, *unit;
+	const char *out, *rules, *kernel, *unit, *pid;
 	struct cli_ring ring;
 	bool overwrite, view, explain, is_flight, stands_by, is_profiled;
 	const char *profile;          /* --profile */
@@ -701,12 +702,43 @@ static int check_traces(const struct session *s, const struct options *o, int ex
 	return exit ? exit : checked;
 }
 
+/* Records a process that already runs. */
+static int record_running(const struct cli_args *args, struct options *o)
+{
+	char name[80];
+	long pid;
+	struct session s;
+	int exit = running_parse_pid("record", o->pid, &pid);
+	if (exit >= 0)
+		return exit;
+	if (args->argc)
+		return cli_fail_verb("record", "--pid and a command cannot be combined: %s", args->argv[0]);
+	if (o->kernel || o->profile || o->stands_by || o->view)
+		return cli_fail_verb("record", "--pid cannot be combined with --kernel, --profile, --standby or --view");
+	running_default_directory(pid, name, sizeof name);
+	if (!o->out)
+		o->out = name;
+	if (strstr(o->out, "%p"))
+		return cli_fail_verb("record", "--pid needs one directory; use -o without %%p");
+	if ((exit = check_options(o)) >= 0 || (exit = prepare_directory(o)) >= 0)
+		return exit;
+	exit = running_record(pid, o->out, &o->ring, o->js);
+	if (session_read(&s, o->out)) {
+		note_session(&s, NULL, true);
+		exit = check_traces(&s, o, exit);
+		session_free(&s);
+	}
+	rmdir(o->out); /* if it is empty */
+	return exit;
+}
+
 int cli_record(struct cli_args *args)
 {
 	struct options o = {0};
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &o.out, "DIR",
 		"record into this directory (default: COMMAND.weft); %p becomes the process id"},
+	    {"pid", 'p', CLI_TEXT, &o.pid, "PID", "record a process that already runs, instead of a command, until Ctrl-C"},
 	    {"size", 0, CLI_TEXT, &o.ring.size, "SIZE",
 		"set the size of the ring buffer of each OS thread; with --mode=grow, of each trace"},
 	    {"mode", 0, CLI_TEXT, &o.ring.mode, "ring|grow",
@@ -736,12 +768,14 @@ int cli_record(struct cli_args *args)
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, CLI_ANY_NUMBER);
-	if (exit < 0 && o.unit)
-		return args->argc > 0 ? cli_fail_verb("record", "--install-unit runs no command") : install_unit(&o);
-	if (exit < 0 && args->argc == 0)
-		return cli_fail_verb("record", "no command; usage: weft record [OPTIONS] -- COMMAND...");
 	if (exit >= 0)
 		return exit;
+	if (o.unit)
+		return args->argc > 0 ? cli_fail_verb("record", "--install-unit runs no command") : install_unit(&o);
+	if (o.pid)
+		return record_running(args, &o);
+	if (!args->argc)
+		return cli_fail_missing(args, 0);
 	args->argv[args->argc] = NULL;
 	char name[256];
 	snprintf(name, sizeof name, "%s.weft", cli_base_name(args->argv[0]));

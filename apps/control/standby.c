@@ -9,10 +9,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "attach/attach.h"
 #include "base/sort.h"
 #include "cli/cli.h"
 #include "cli/complete.h"
 #include "deadline.h"
+#include "running.h"
 #include "wake.h"
 #include "wire/standby.h"
 
@@ -270,7 +272,7 @@ void cli_complete_standby(void)
 	free_processes(&all);
 }
 
-static int control_process(struct standby_process *s, struct weft_standby_request r, int64_t timeout_ns)
+static int control_process(struct standby_process *s, struct weft_standby_request r, int64_t timeout_ns, bool is_noted)
 {
 	const bool was_on = s->page.answer.is_on, is_on = r.verb == WEFT_STANDBY_ON;
 	if (!was_on && !is_on && s->page.request.number == s->page.answer.number)
@@ -287,16 +289,51 @@ static int control_process(struct standby_process *s, struct weft_standby_reques
 	}
 	if (a->status < 0)
 		return cli_fail("process %ld cannot record: %s", s->pid, a->why);
-	put_process(s, false);
+	if (is_noted)
+		put_process(s, false);
 	return CLI_OK;
 }
 
+struct weft_standby_request standby_request_on(const struct cli_ring *ring)
+{
+	return (struct weft_standby_request){
+	    .verb = WEFT_STANDBY_ON,
+	    .size_bytes = ring->size_bytes,
+	    .packets = (uint32_t)ring->packet_count,
+	    .mode = ring->mode ? 1 + (ring->mode[0] == 'g') : 0,
+	    .stacks = ring->stacks ? (uint32_t)ring->stack_count + 1 : 0,
+	};
+}
+
+bool standby_find(long pid, bool *is_on)
+{
+	struct standby_process s;
+	if (find_standby(&s, pid) <= 0)
+		return false;
+	*is_on = s.page.answer.is_on;
+	close(s.memory_fd);
+	return true;
+}
+
+int standby_send(long pid, const struct weft_standby_request *request, int64_t timeout_ns)
+{
+	struct standby_process s;
+	if (find_standby(&s, pid) <= 0)
+		return cli_fail("process %ld does not stand by", pid);
+	const int exit = control_process(&s, *request, timeout_ns, false);
+	close(s.memory_fd);
+	return exit;
+}
+
 /* Sends the request to the processes that an operand of the command names. */
-static int control_operand(const char *operand, const struct weft_standby_request *r, int64_t timeout_ns)
+static int control_operand(
+    const char *operand, const struct weft_standby_request *r, const struct cli_ring *ring, int64_t timeout_ns)
 {
 	uint64_t pid = 0;
 	int exit = CLI_OK;
 	if (cli_parse_number(operand, false, &pid) && pid > 0 && pid <= INT_MAX) {
+		if (r->verb == WEFT_STANDBY_OFF && weft_attach_state((long)pid) == WEFT_ATTACH_APPLIED)
+			return running_end("off", (long)pid);
 		struct standby_process s;
 		const int found = find_standby(&s, (long)pid);
 		if (found == -ENOENT || found == -ESRCH)
@@ -305,9 +342,20 @@ static int control_operand(const char *operand, const struct weft_standby_reques
 			return cli_fail("process %s: %s; only its user and root may control it, or only root where "
 					"kernel.yama.ptrace_scope is greater than 0",
 			    operand, strerror(-found));
-		if (!found)
+		if (!found && r->verb != WEFT_STANDBY_ON)
 			return cli_fail("process %s does not stand by; weft on lists the processes that do", operand);
-		exit = control_process(&s, *r, timeout_ns);
+		if (!found || weft_attach_state((long)pid) == WEFT_ATTACH_UNDONE) {
+			char directory[80];
+			running_default_directory((long)pid, directory, sizeof directory);
+			if (found)
+				close(s.memory_fd);
+			exit = running_attach("on", (long)pid, directory, ring, NULL);
+			if (exit != CLI_OK)
+				return exit;
+			if (find_standby(&s, (long)pid) <= 0)
+				return cli_fail("process %s does not stand by", operand);
+		}
+		exit = control_process(&s, *r, timeout_ns, true);
 		close(s.memory_fd);
 		return exit;
 	}
@@ -315,7 +363,7 @@ static int control_operand(const char *operand, const struct weft_standby_reques
 	bool whole = find_all_standby(&all), any = false;
 	for (size_t i = 0; i < all.count; i++)
 		if (!strcmp(all.items[i]->name, operand)) {
-			const int one = control_process(all.items[i], *r, timeout_ns);
+			const int one = control_process(all.items[i], *r, timeout_ns, true);
 			exit = one > exit ? one : exit;
 			any = true;
 		}
@@ -326,11 +374,12 @@ static int control_operand(const char *operand, const struct weft_standby_reques
 		   : cli_fail("no program of this user with the name %s stands by; weft on lists the programs that do", operand);
 }
 
-static int control_operands(const struct cli_args *args, const struct weft_standby_request *r, int64_t timeout_ns)
+static int control_operands(
+    const struct cli_args *args, const struct weft_standby_request *r, const struct cli_ring *ring, int64_t timeout_ns)
 {
 	int exit = CLI_OK;
 	for (int i = 0; i < args->argc; i++) {
-		const int one = control_operand(args->argv[i], r, timeout_ns);
+		const int one = control_operand(args->argv[i], r, ring, timeout_ns);
 		exit = one > exit ? one : exit;
 	}
 	return exit == CLI_OK ? cli_finish(exit) : exit;
@@ -364,14 +413,8 @@ int cli_on(struct cli_args *args)
 		return exit;
 	if ((exit = cli_ring_check(&ring, "on")) >= 0)
 		return exit;
-	const struct weft_standby_request r = {
-	    .verb = WEFT_STANDBY_ON,
-	    .size_bytes = ring.size_bytes,
-	    .packets = (uint32_t)ring.packet_count,
-	    .mode = ring.mode ? 1 + (ring.mode[0] == 'g') : 0,
-	    .stacks = ring.stacks ? (uint32_t)ring.stack_count + 1 : 0,
-	};
-	return args->argc ? control_operands(args, &r, timeout_ns) : list_standby(json);
+	const struct weft_standby_request r = standby_request_on(&ring);
+	return args->argc ? control_operands(args, &r, &ring, timeout_ns) : list_standby(json);
 }
 
 int cli_off(struct cli_args *args)
@@ -382,5 +425,6 @@ int cli_off(struct cli_args *args)
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
-	return exit >= 0 ? exit : control_operands(args, &(struct weft_standby_request){.verb = WEFT_STANDBY_OFF}, timeout_ns);
+	return exit >= 0 ? exit
+			 : control_operands(args, &(struct weft_standby_request){.verb = WEFT_STANDBY_OFF}, NULL, timeout_ns);
 }

@@ -145,7 +145,7 @@ def killed_programs_leave_readable_traces():
 
 def unknown_and_foreign_processes_are_refused():
     expect('no process', run('on', 4194305).stderr, 'weft: no such process: 4194305\n')
-    expect('one that does not', run('on', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists the processes that do\n')
+    expect('one that does not', run('off', os.getpid()).stderr, f'weft: process {os.getpid()} does not stand by; weft on lists the processes that do\n')
     if os.geteuid() == 0:
         with Server(server, '.', trace='strangers,standby') as program:
             try:
