@@ -70,12 +70,17 @@ static bool is_supported_version(const struct weft_hook_module *module, char *ve
 	return uv_version ? number >> 16 == 1 : version[0] == '1';
 }
 
+struct weft__uv_copy *weft__uv_find_copy(const void *address)
+{
+	for (struct weft__uv_copy *copy = copies; copy < copies + WEFT__UV_MAX_COPIES; copy++)
+		if (copy->module && weft_hook_is_own(copy->module, address))
+			return copy;
+	return NULL;
+}
+
 bool weft__uv_is_own(const void *caller)
 {
-	for (const struct weft__uv_copy *copy = copies; copy < copies + WEFT__UV_MAX_COPIES; copy++)
-		if (copy->module && weft_hook_is_own(copy->module, caller))
-			return true;
-	return false;
+	return weft__uv_find_copy(caller) != NULL;
 }
 
 static void clear_objects(void)

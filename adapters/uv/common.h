@@ -173,8 +173,9 @@ struct weft__uv_run {
 	int epoll;
 	int callbacks;
 	uv_run_mode mode;
-	bool is_dirty; /* whether the objects that keep the loop alive may have changed since they were recorded */
-	bool is_older; /* whether handles that are older than the recording must still be recorded */
+	bool is_dirty;   /* whether the objects that keep the loop alive may have changed since they were recorded */
+	bool is_older;   /* whether handles that are older than the recording must still be recorded */
+	bool is_adopted; /* whether the call is older than this library, which therefore does not see its end */
 };
 
 /* State of a thread, in addition to struct weft_hook_thread. */
@@ -187,6 +188,7 @@ struct weft__uv_here {
 	weft__uv_tag encrypted;        /* connection whose read, in the running callback, begins a handshake of TLS; 0: none */
 	weft__uv_tag keeper;           /* idle handle by which a language's runtime keeps the loop; 0: none */
 	int nested_calls;              /* depth of the adapter's own calls of libuv; calls from inside are libuv's */
+	unsigned searches;             /* number of searches for a run that is older than this library */
 	unsigned depth;
 	struct weft__uv_run runs[WEFT__UV_MAX_RUNS];
 	struct {
@@ -286,6 +288,9 @@ weft_id weft__uv_pool_call(const void *caller, const char *path, const void *res
 
 /* Returns whether the address is in the code of a copy of libuv. */
 bool weft__uv_is_own(const void *caller);
+
+/* Returns the copy of libuv that contains the address, or NULL. */
+struct weft__uv_copy *weft__uv_find_copy(const void *address);
 
 /* ---- Labels and sites (adapters/hook/label.h; label.c) ---- */
 

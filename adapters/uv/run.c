@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "adapters/base/thread_sleep.h"
+#include "adapters/hook/attach.h"
+#include "adapters/hook/frames.h"
 #include "adapters/hook/session.h"
 #include "adapters/uv/callback.h"
 #include "adapters/uv/object.h"
@@ -122,6 +124,8 @@ static void pop_run(struct weft__uv_here *here, unsigned depth)
 	here->depth = depth;
 	if (here->epoch != weft__hook_epoch) /* the thread's state belongs to an earlier recording */
 		return;
+	if (here->runs[depth].is_adopted && here->runs[depth].id && weft_is_on())
+		weft_resolve(WEFT_SYSTEM_ID, here->runs[depth].id);
 	weft__hook_get_thread()->callbacks = here->runs[depth].callbacks;
 	weft__hook_get_thread()->running = here->runs[depth].outer;
 	here->actor = here->runs[depth].outer_actor;
@@ -378,9 +382,65 @@ static void await_turn(const struct weft_hook_sleep *sleep)
 	record_keepers(run);
 }
 
+/* ---- Calls of uv_run() that are older than this library ---- */
+
+/* Returns whether the address is that of the loop with this epoll descriptor: two handles inside of the loop name the loop. */
+static bool is_loop_of(const uv_loop_t *loop, int epoll)
+{
+	return (uintptr_t)loop % sizeof(void *) == 0 && (uintptr_t)loop > sizeof *loop &&
+	       weft_hook_is_readable(loop, sizeof *loop) && loop->backend_fd == epoll && loop->wq_async.loop == loop &&
+	       loop->wq_async.type == UV_ASYNC && loop->child_watcher.loop == loop && loop->child_watcher.type == UV_SIGNAL;
+}
+
+/* Finds the loop for which this thread waits on its stack, where uv_run() and its callees keep the loop's address.  Returns the
+ * place of the address, or NULL. */
+static uv_loop_t *const *find_loop_on_stack(int epoll)
+{
+	enum { MAX_WORDS = 512 };
+	uv_loop_t *const *at = __builtin_frame_address(0);
+	for (unsigned i = 0; i < MAX_WORDS && weft_hook_is_readable(at + i, sizeof *at); i++)
+		if (is_loop_of(at[i], epoll))
+			return &at[i];
+	return NULL;
+}
+
+/* Adds the run of uv_run() that a program called before weft attached.  Nothing shows its mode, so it counts as a run until
+ * nothing is left.  Its end is not seen; it ends with the next run at its place of the stack. */
+static void adopt_run(struct weft__uv_here *here, const struct weft_hook_sleep *sleep)
+{
+	enum { MAX_SEARCHES = 4, POLL_FRAME_WORDS = 256 };
+	struct weft__uv_copy *copy = weft__uv_find_copy(sleep->caller);
+	uv_loop_t *const *place = copy && here->searches++ < MAX_SEARCHES ? find_loop_on_stack(sleep->epoll) : NULL;
+	if (!place)
+		return;
+	weft__uv_attach_thread();
+	struct weft__uv_run *run = &here->runs[0];
+	*run = (struct weft__uv_run){.copy = copy,
+	    .loop = *place,
+	    /* Behind this place is a frame of libuv with an array of 12 KiB.  Callbacks have their frames before the array, and
+	     * the next call of uv_run() has its frame behind the array. */
+	    .stack = place + POLL_FRAME_WORDS,
+	    .site = weft__uv_site(weft__hook_find_program_line(sleep->caller, NULL)),
+	    .outer = weft__hook_get_thread()->running,
+	    .outer_actor = here->actor,
+	    .epoll = sleep->epoll,
+	    .callbacks = weft__hook_get_thread()->callbacks,
+	    .mode = UV_RUN_DEFAULT,
+	    .is_dirty = true,
+	    .is_older = true,
+	    .is_adopted = true};
+	run->id = weft_create_at(run->outer, WEFT_KIND_LOOP, run->site);
+	run->since = weft__stream->last;
+	WEFT_LABEL(run->id, "uv_run");
+	weft_await(run->outer, run->id);
+	here->depth = 1;
+}
+
 bool weft__uv_is_loop_wait(struct weft_hook_sleep *sleep)
 {
 	struct weft__uv_here *here = weft__uv_get_here();
+	if (sleep->epoll >= 0 && here->depth == 0 && weft__hook_is_attached)
+		adopt_run(here, sleep);
 	if (sleep->epoll >= 0 && here->depth > 0 && here->epoch != weft__hook_epoch)
 		weft__uv_attach_thread();
 	struct weft__uv_run *run = sleep->epoll >= 0 && here->epoch == weft__hook_epoch ? restore_run(here, sleep->epoll) : NULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""attach_test.py WEFT SERVER STATIC-SERVER: `weft record --pid` and `weft on` record a program that was started without weft.
+"""attach_test.py WEFT SERVER STATIC-SERVER LOOP: `weft record --pid` and `weft on` record a program that was started without weft.
 
-Without STATIC-SERVER ('') no static program is tried.  WEFT_TEST_MANY=1000 attaches so often.  SPDX-License-Identifier: ISC"""
+STATIC-SERVER and LOOP (tests/look/loop.c) may be missing ('').  WEFT_TEST_MANY=1000 attaches so often.  SPDX-License-Identifier: ISC"""
 import hashlib
 import os
 import re
@@ -11,9 +11,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 PATIENCE = 60
-weft, server, static_server = (os.path.abspath(path) if path else '' for path in sys.argv[1:4])
+weft, server, static_server, loop = (os.path.abspath(path) if path else '' for path in sys.argv[1:5])
 
 
 def fail(text):
@@ -98,16 +99,16 @@ class Load(threading.Thread):
             fail(f'under load: {self.error}')
 
 
-def record(program, trace, times):
-    """Records so many requests, and returns what weft says."""
-    with subprocess.Popen([weft, 'record', '--pid', str(program.pid), '-o', trace], stderr=subprocess.PIPE, text=True) as command:
+def record(pid, trace, work):
+    """Records while work() runs, and returns what weft says."""
+    with subprocess.Popen([weft, 'record', '--pid', str(pid), '-o', trace], stderr=subprocess.PIPE, text=True) as command:
         said = ''
         while 'Ctrl-C' not in said:
             line = command.stderr.readline()
             if not line:
                 fail(f'weft record has ended: {said}')
             said += line
-        program.ask(times)
+        work()
         command.send_signal(signal.SIGINT)
         said += command.stderr.read()
         expect(f'the status of weft record, which says {said}', command.wait(PATIENCE), 0)
@@ -118,7 +119,7 @@ def a_program_is_recorded_and_runs_on_as_before():
     with Server() as program:
         program.ask(5)
         before = program.code()
-        said = record(program, 'first', 40)
+        said = record(program.pid, 'first', lambda: program.ask(40))
         if not re.search(r'borrowed for \d+\.\d ms, and all 2 stood still for \d+\.\d ms', said):
             fail(f'no word of the stop: {said}')
         program.ask(5)
@@ -128,10 +129,27 @@ def a_program_is_recorded_and_runs_on_as_before():
             fail(f'the requests are missing: {story}')
         if 'attached while the program ran' not in run('info', 'first').stdout:
             fail('weft info does not say that weft attached')
-        record(program, 'second', 10)
+        record(program.pid, 'second', lambda: program.ask(10))
         if not re.search(r'served (9|10) requests', run('explain', 'second').stdout):
             fail('the second recording lacks requests')
         expect('the code after the second recording', program.code(), before)
+
+
+def a_loop_that_is_older_is_recorded_with_its_handles():
+    def wait_for_handles():
+        waits, end = '', time.monotonic() + PATIENCE
+        while waits.count('since') < 4 and time.monotonic() < end:
+            time.sleep(0.05)
+            waits = run('waits', 'loop').stdout
+        for text in 'loop 2 "uv_run"', 'listen', 'signal', 'timer':
+            if text not in waits:
+                fail(f'{text} is missing: {waits}')
+
+    with subprocess.Popen([loop, 'fifo'], stdout=subprocess.PIPE, text=True) as program:
+        expect('the program', program.stdout.readline(), 'ready\n')
+        record(program.pid, 'loop', wait_for_handles)
+        expect('the status of the program', program.poll(), None)
+        program.kill()
 
 
 def rounds_under_load_lose_no_answer():
@@ -176,5 +194,7 @@ def programs_that_cannot_be_recorded_are_refused_with_a_reason():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     a_program_is_recorded_and_runs_on_as_before()
+    if loop:
+        a_loop_that_is_older_is_recorded_with_its_handles()
     rounds_under_load_lose_no_answer()
     programs_that_cannot_be_recorded_are_refused_with_a_reason()
