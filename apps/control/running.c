@@ -177,6 +177,8 @@ int running_record(long pid, const char *directory, const struct cli_ring *ring,
 	bool is_on = false;
 	if (standby_find(pid, &is_on) && is_on)
 		return cli_fail_verb("record", "process %ld is recording already; weft off %ld ends that", pid, pid);
+	if (standby_find(pid, &is_on) && weft_attach_state(pid) == WEFT_ATTACH_NONE)
+		return cli_fail_verb("record", "process %ld stands by; weft on %ld starts its recording", pid, pid);
 	int exit = running_attach("record", pid, directory, ring, js);
 	if (exit != CLI_OK)
 		return exit;

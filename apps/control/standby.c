@@ -363,7 +363,9 @@ static int control_operand(
 	bool whole = find_all_standby(&all), any = false;
 	for (size_t i = 0; i < all.count; i++)
 		if (!strcmp(all.items[i]->name, operand)) {
-			const int one = control_process(all.items[i], *r, timeout_ns, true);
+			char number[24];
+			snprintf(number, sizeof number, "%ld", all.items[i]->pid);
+			const int one = control_operand(number, r, ring, timeout_ns);
 			exit = one > exit ? one : exit;
 			any = true;
 		}
