@@ -107,6 +107,17 @@ int running_attach(const char *verb, long pid, const char *directory, const stru
 	return CLI_OK;
 }
 
+/* Returns whether the process has ended, also if its parent does not know that yet. */
+static bool is_gone(long pid)
+{
+	const int process = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+	struct pollfd end = {.fd = process, .events = POLLIN};
+	const bool is_it = process < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1;
+	if (process >= 0)
+		close(process);
+	return is_it;
+}
+
 /* Restores the program's own code.  Prints an error if that fails. */
 static int undo(const char *verb, long pid)
 {
@@ -114,7 +125,7 @@ static int undo(const char *verb, long pid)
 	struct weft_attach_result result;
 	struct weft_error err;
 	if (weft_attach_undo(&result, pid, &err) < 0)
-		return kill((pid_t)pid, 0) && errno == ESRCH ? CLI_OK : cli_fail_verb(verb, "%s", err.what);
+		return is_gone(pid) ? CLI_OK : cli_fail_verb(verb, "%s", err.what);
 	format_ms(stopped, result.stopped_ns);
 	cli_note("process %ld calls its own functions again; all %" PRIu32 " OS threads stood still for %s", pid, result.threads,
 	    stopped);
@@ -135,7 +146,7 @@ int running_end(const char *verb, long pid)
 			return CLI_OK;
 		}
 	}
-	return kill((pid_t)pid, 0) && errno == ESRCH ? CLI_OK : undo(verb, pid);
+	return is_gone(pid) ? CLI_OK : undo(verb, pid);
 }
 
 static volatile sig_atomic_t has_ended;

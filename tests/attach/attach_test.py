@@ -152,6 +152,19 @@ def a_loop_that_is_older_is_recorded_with_its_handles():
         program.kill()
 
 
+def a_program_that_ends_ends_the_recording():
+    with Server() as program:
+        with subprocess.Popen([weft, 'record', '--pid', str(program.pid), '-o', 'ends'], stderr=subprocess.PIPE, text=True) as command:
+            while 'attached' not in command.stderr.readline():
+                expect('weft record', command.poll(), None)
+            program.ask(5)
+            while 'Ctrl-C' not in command.stderr.readline():
+                expect('weft record', command.poll(), None)
+            program.process.kill()
+            said = command.stderr.read()
+            expect(f'the status of weft record, which says {said}', command.wait(PATIENCE), 0)
+
+
 def rounds_under_load_lose_no_answer():
     rounds = int(os.environ.get('WEFT_TEST_MANY', '5'))
     with Server() as program:
@@ -196,5 +209,6 @@ with tempfile.TemporaryDirectory() as folder:
     a_program_is_recorded_and_runs_on_as_before()
     if loop:
         a_loop_that_is_older_is_recorded_with_its_handles()
+    a_program_that_ends_ends_the_recording()
     rounds_under_load_lose_no_answer()
     programs_that_cannot_be_recorded_are_refused_with_a_reason()
