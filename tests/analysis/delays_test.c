@@ -854,7 +854,7 @@ static void others_run(size_t count)
 	}
 }
 
-static void promise_overtaken_by_many_starves(void **state)
+static void promise_that_waits_while_many_later_ones_run_starves(void **state)
 {
 	static const struct {
 		size_t others;
@@ -964,7 +964,7 @@ int main(void)
 	    cmocka_unit_test(run_before_the_first_sleep_is_no_stall),
 	    cmocka_unit_test(backlog_is_reported_for_the_first_16_types),
 	    cmocka_unit_test(only_the_first_16_intervals_of_a_full_pool_are_examined),
-	    cmocka_unit_test(promise_overtaken_by_many_starves),
+	    cmocka_unit_test(promise_that_waits_while_many_later_ones_run_starves),
 	    cmocka_unit_test(promises_starving_together_are_one_finding),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void explain_with_one_failing_allocation(const struct weft_findings *whol
 	only_one_fails = false;
 }
 
-static void test_explain(void **state)
+static void explain_survives_any_failed_allocation(void **state)
 {
 	struct weft_findings *findings = NULL;
 	FAIL_ALL(findings, 20, weft_explain(&findings, model, NULL, &err));
@@ -177,7 +177,7 @@ static void test_explain(void **state)
 	assert_int_equal(weft_explain_promise(&none, model, 1000, NULL, NULL), WEFT_ENOTFOUND);
 }
 
-static void test_waits_and_paths(void **state)
+static void waits_and_paths_survive_any_failed_allocation(void **state)
 {
 	struct weft_waits *waits = NULL;
 	FAIL_ALL(waits, 5, weft_waits_create(&waits, model, model->end_ns, &err));
@@ -205,8 +205,8 @@ static void test_waits_and_paths(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_explain),
-	    cmocka_unit_test(test_waits_and_paths),
+	    cmocka_unit_test(explain_survives_any_failed_allocation),
+	    cmocka_unit_test(waits_and_paths_survive_any_failed_allocation),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

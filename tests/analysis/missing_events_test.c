@@ -171,7 +171,7 @@ static void work_and_count(void)
 
 /* ---- Tests ---- */
 
-static void finding_before_the_cut_is_certain(void **state)
+static void finding_before_missing_events_is_certain(void **state)
 {
 	record_files();
 	weft_id lost = fail_unread("prefetch");
@@ -194,7 +194,7 @@ static void finding_before_the_cut_is_certain(void **state)
 }
 
 /* The cut is inside an event or between two events. */
-static void every_cut_is_reported_as_missing_events(void **state)
+static void file_cut_anywhere_is_reported_as_missing_events(void **state)
 {
 	record_files();
 	fail_unread("prefetch");
@@ -285,7 +285,7 @@ static void findings_without_names_are_uncertain(void **state)
 	end_files();
 }
 
-static void promise_pending_at_the_cut_is_uncertain(void **state)
+static void promise_pending_at_missing_events_is_uncertain(void **state)
 {
 	record_files();
 	for (int i = 0; i < 40; i++) {
@@ -312,7 +312,7 @@ static void promise_pending_at_the_cut_is_uncertain(void **state)
 }
 
 /* The pool's OS threads record less than the loop, which continues: findings of the loop are reported as uncertain. */
-static void cut_pool_thread_leaves_loop_findings_uncertain(void **state)
+static void incomplete_pool_thread_makes_loop_findings_uncertain(void **state)
 {
 	record_files();
 	begin_shared();
@@ -359,7 +359,7 @@ static void end_shared(void)
 
 /* The stream of the second of two further OS threads is lost.  Its actions are assumed to be like those of the first one, unless
  * that one ended a promise. */
-static void lost_thread_is_judged_like_its_siblings(void **state)
+static void pool_thread_without_events_is_judged_like_others_of_its_pool(void **state)
 {
 	for (int acts = 0; acts < 2; acts++) {
 		record_files();
@@ -401,7 +401,7 @@ static void do_jobs(void)
 
 /* A pool thread, as in GLib, ends the promises that it runs.  If its last events are missing, other findings are unaffected,
  * except findings about its own jobs. */
-static void cut_self_resolving_thread_keeps_other_findings(void **state)
+static void incomplete_independent_thread_leaves_other_findings_certain(void **state)
 {
 	record_files();
 	begin_jobs();
@@ -446,7 +446,7 @@ static void file_with_a_cut_header_counts_as_missing(void **state)
 }
 
 /* A part of the counter's changes is missing. */
-static void counter_changed_by_a_cut_thread_is_no_backlog(void **state)
+static void counter_of_an_incomplete_thread_is_no_backlog(void **state)
 {
 	for (int is_cut = 0; is_cut < 2; is_cut++) {
 		record_files();
@@ -478,7 +478,7 @@ static void await_and_go(void)
 }
 
 /* The events of a thread that awaits and ends promises are missing from an early time on. */
-static void stall_recorded_before_the_cut_is_found(void **state)
+static void stall_before_missing_events_is_found(void **state)
 {
 	record_files();
 	begin_shared();
@@ -509,7 +509,7 @@ static void continue_for_a_long_time(void)
 }
 
 /* A promise that ran when the events end may have stopped. */
-static void run_at_the_end_of_a_cut_trace_is_no_stall(void **state)
+static void run_at_the_end_of_an_incomplete_trace_is_no_stall(void **state)
 {
 	record_files();
 	begin_shared();
@@ -542,7 +542,7 @@ static void await_answer(void)
 }
 
 /* One promise hangs at the cut, and is resolved in the remaining events; the error of the other one is read there. */
-static void promise_ended_after_the_cut_does_not_hang(void **state)
+static void promise_ended_after_missing_events_does_not_hang(void **state)
 {
 	for (int ends = 0; ends < 2; ends++) {
 		record_files();
@@ -570,20 +570,20 @@ static void promise_ended_after_the_cut_does_not_hang(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(finding_before_the_cut_is_certain),
-	    cmocka_unit_test(every_cut_is_reported_as_missing_events),
+	    cmocka_unit_test(finding_before_missing_events_is_certain),
+	    cmocka_unit_test(file_cut_anywhere_is_reported_as_missing_events),
 	    cmocka_unit_test(cut_in_unused_space_loses_no_event),
 	    cmocka_unit_test(lost_names_are_defined_again),
 	    cmocka_unit_test(findings_without_names_are_uncertain),
-	    cmocka_unit_test(promise_pending_at_the_cut_is_uncertain),
-	    cmocka_unit_test(cut_pool_thread_leaves_loop_findings_uncertain),
-	    cmocka_unit_test(lost_thread_is_judged_like_its_siblings),
-	    cmocka_unit_test(cut_self_resolving_thread_keeps_other_findings),
+	    cmocka_unit_test(promise_pending_at_missing_events_is_uncertain),
+	    cmocka_unit_test(incomplete_pool_thread_makes_loop_findings_uncertain),
+	    cmocka_unit_test(pool_thread_without_events_is_judged_like_others_of_its_pool),
+	    cmocka_unit_test(incomplete_independent_thread_leaves_other_findings_certain),
 	    cmocka_unit_test(file_with_a_cut_header_counts_as_missing),
-	    cmocka_unit_test(counter_changed_by_a_cut_thread_is_no_backlog),
-	    cmocka_unit_test(stall_recorded_before_the_cut_is_found),
-	    cmocka_unit_test(run_at_the_end_of_a_cut_trace_is_no_stall),
-	    cmocka_unit_test(promise_ended_after_the_cut_does_not_hang),
+	    cmocka_unit_test(counter_of_an_incomplete_thread_is_no_backlog),
+	    cmocka_unit_test(stall_before_missing_events_is_found),
+	    cmocka_unit_test(run_at_the_end_of_an_incomplete_trace_is_no_stall),
+	    cmocka_unit_test(promise_ended_after_missing_events_does_not_hang),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,7 +180,7 @@ static void test_relations_of_random_traces_match_the_links(void **state)
 	}
 }
 
-static void test_memory(void **state)
+static void promise_info_survives_any_failed_allocation(void **state)
 {
 	(void)state;
 	open_arp();
@@ -203,7 +203,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_links_of_the_arp_trace_are_listed),
 	    cmocka_unit_test(test_relations_of_random_traces_match_the_links),
-	    cmocka_unit_test(test_memory),
+	    cmocka_unit_test(promise_info_survives_any_failed_allocation),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void each_lap_of_the_ring_repeats_pending_promises(void **state)
 	forget();
 }
 
-static void promise_overtaken_by_its_type_is_stuck(void **state)
+static void promise_older_than_ended_ones_of_its_type_is_stuck(void **state)
 {
 	record_ring(64 << 10);
 	weft_id stuck = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "deliver");
@@ -320,7 +320,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_lap_of_the_ring_repeats_pending_promises),
-	    cmocka_unit_test(promise_overtaken_by_its_type_is_stuck),
+	    cmocka_unit_test(promise_older_than_ended_ones_of_its_type_is_stuck),
 	    cmocka_unit_test(growing_number_of_timers_is_a_leak),
 	    cmocka_unit_test(rearmed_timers_are_no_leak),
 	    cmocka_unit_test(long_lived_promises_are_no_leak),

@@ -651,7 +651,7 @@ static void errors_name_the_file_and_offset(void **state)
 	assert_string_equal(weft_status_string(-1000), "unknown status");
 }
 
-static void test_durations(void **state)
+static void durations_with_units_are_parsed(void **state)
 {
 	(void)state;
 	static const struct {
@@ -682,7 +682,7 @@ static void test_durations(void **state)
 	assert_true(weft_duration_format(text, sizeof text, INT64_MIN) < sizeof text);
 }
 
-static void test_numbers(void **state)
+static void numbers_are_printed_with_separators(void **state)
 {
 	(void)state;
 	char text[WEFT_NUMBER_BYTES];
@@ -696,8 +696,8 @@ static void test_numbers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_durations),
-	    cmocka_unit_test(test_numbers),
+	    cmocka_unit_test(durations_with_units_are_parsed),
+	    cmocka_unit_test(numbers_are_printed_with_separators),
 	    cmocka_unit_test(vec_keeps_items_when_it_grows),
 	    cmocka_unit_test(vec_refuses_impossible_sizes),
 	    cmocka_unit_test(idmap_finds_only_inserted_ids),

@@ -66,7 +66,7 @@ static cairo_status_t take(void *closure, unsigned char *bytes, unsigned int siz
 	return CAIRO_STATUS_SUCCESS;
 }
 
-static void test_formats(void **state)
+static void pictures_of_each_format_start_with_its_signature(void **state)
 {
 	(void)state;
 	static const char *const start[] = {
@@ -226,7 +226,7 @@ static void test_arrows_match_cairo(void **state)
 	check_as_cairo(&(struct weft_draw_list){.prims = prims, .count = COUNT, .width_px = 220, .height_px = 180}, 4, 40);
 }
 
-static void test_bad_options(void **state)
+static void invalid_render_options_are_refused(void **state)
 {
 	(void)state;
 	struct weft_error err;
@@ -245,7 +245,7 @@ static void test_bad_options(void **state)
 	assert_int_equal(weft_picture_from_path(&picture, "x.gif"), WEFT_ENOTSUP);
 }
 
-static void test_file(void **state)
+static void failed_render_leaves_no_file(void **state)
 {
 	(void)state;
 	char dir[] = "/tmp/weft-cairo-XXXXXX", path[64];
@@ -286,13 +286,13 @@ static void test_text_widths_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_formats),
+	    cmocka_unit_test(pictures_of_each_format_start_with_its_signature),
 	    cmocka_unit_test(test_png_has_the_expected_pixels),
 	    cmocka_unit_test(test_rectangles_match_cairo),
 	    cmocka_unit_test(test_bars_match_cairo),
 	    cmocka_unit_test(test_arrows_match_cairo),
-	    cmocka_unit_test(test_bad_options),
-	    cmocka_unit_test(test_file),
+	    cmocka_unit_test(invalid_render_options_are_refused),
+	    cmocka_unit_test(failed_render_leaves_no_file),
 	    cmocka_unit_test(test_text_widths_add_up),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

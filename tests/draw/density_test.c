@@ -248,7 +248,7 @@ static size_t check_strips(const struct scene *s)
 	return cells;
 }
 
-static void test_density_matches_counts(void **state)
+static void test_column_density_matches_promise_counts(void **state)
 {
 	(void)state;
 	size_t columns = 0, cells = 0;
@@ -288,6 +288,6 @@ int main(int argc, char **argv)
 	generator = argv[1];
 	events = argv[2];
 	shapes = argv + 3;
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_density_matches_counts)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_column_density_matches_promise_counts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -850,7 +850,7 @@ static void test_folded_sleep_bounds_cross_no_text(void **state)
 	close_scene(&s);
 }
 
-static void test_strips_where_sleep_is_folded(void **state)
+static void summed_rows_beside_a_folded_sleep_stay_exact(void **state)
 {
 	(void)state;
 	enum { CROWD = 400 };
@@ -899,7 +899,7 @@ static void test_strips_where_sleep_is_folded(void **state)
 	weft_lulls_destroy(lulls);
 }
 
-static void test_sites_are_formatted(void **state)
+static void test_source_location_has_file_line_and_function(void **state)
 {
 	(void)state;
 	static const char libffi[] = "/usr/lib/libffi.so.8.1.2";
@@ -963,7 +963,7 @@ static int refuse(void *ctx, const void *bytes, size_t size)
 	return -1;
 }
 
-static void test_svg_is_escaped(void **state)
+static void test_labels_in_svg_are_escaped(void **state)
 {
 	(void)state;
 	static const char hostile[] = "((time 0.0)(op(Creates -1 0 task)))((time 0.0)(op(Label 0 \"</text><script>&x\")))"
@@ -1200,9 +1200,9 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_long_names_are_cut_in_the_middle),
 	    cmocka_unit_test(test_dense_arrows_are_counted),
 	    cmocka_unit_test(test_folded_sleep_bounds_cross_no_text),
-	    cmocka_unit_test(test_strips_where_sleep_is_folded),
-	    cmocka_unit_test(test_sites_are_formatted),
-	    cmocka_unit_test(test_svg_is_escaped),
+	    cmocka_unit_test(summed_rows_beside_a_folded_sleep_stay_exact),
+	    cmocka_unit_test(test_source_location_has_file_line_and_function),
+	    cmocka_unit_test(test_labels_in_svg_are_escaped),
 	    cmocka_unit_test(test_frame_size_is_bounded),
 	    cmocka_unit_test(test_rows_of_short_promises_show_counts),
 	    cmocka_unit_test(test_red_part_shows_the_share_of_failures),

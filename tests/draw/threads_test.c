@@ -280,7 +280,7 @@ static void test_tip_of_a_dense_pixel_sums_up_states(void **state)
 }
 
 /* Intervals have texts, by pointer and by keys; a click selects an interval and the promise that ran in it. */
-static void test_intervals_have_tips(void **state)
+static void test_pointer_on_a_thread_interval_shows_its_tip(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
@@ -396,7 +396,8 @@ int main(int argc, char **argv)
 	golden_dir = argv[2];
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lane_colours_match_kernel_times),
 	    cmocka_unit_test(test_lanes_of_many_threads_need_few_primitives), cmocka_unit_test(test_thread_lanes_match_golden),
-	    cmocka_unit_test(test_tip_of_a_dense_pixel_sums_up_states), cmocka_unit_test(test_intervals_have_tips),
+	    cmocka_unit_test(test_tip_of_a_dense_pixel_sums_up_states),
+	    cmocka_unit_test(test_pointer_on_a_thread_interval_shows_its_tip),
 	    cmocka_unit_test(test_wakeups_are_drawn_for_few_or_selected), cmocka_unit_test(test_lanes_can_be_hidden)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rows_test.py WEFT DEEP SERVERS HTTP-SERVER SHARED [without-kresd]: how many rows real programs take, which are recorded here.  At most
 1.5 times as many as promises are alive at once, and one for each track that is alive then; and no more the longer a program runs.
-`meson test -C build -v "rows of real programs"` shows the table.  SPDX-License-Identifier: ISC"""
+`meson test -C build -v "real programs need few rows"` shows the table.  SPDX-License-Identifier: ISC"""
 
 import os
 import re

@@ -116,7 +116,7 @@ static void assert_nothing_odd(void)
 	assert_odd(WEFT_ANOMALY_COUNT, 0);
 }
 
-static void promises_have_lifetimes(void **state)
+static void promise_lives_from_creation_to_end(void **state)
 {
 	mw_create(&w, 1000, -1, 1, WEFT_KIND_TASK);
 	mw_create(&w, 1010, 1, 2, WEFT_KIND_WAIT);
@@ -152,7 +152,7 @@ static void promises_have_lifetimes(void **state)
 	assert_nothing_odd();
 }
 
-static void promises_have_names(void **state)
+static void promise_name_is_its_last_label_or_its_id(void **state)
 {
 	char name[8];
 	mw_label(&w, 1, 1, "");
@@ -570,8 +570,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-	    TEST(promises_have_lifetimes),
-	    TEST(promises_have_names),
+	    TEST(promise_lives_from_creation_to_end),
+	    TEST(promise_name_is_its_last_label_or_its_id),
 	    TEST(runs_switch_between_promises),
 	    TEST(read_right_after_an_await_replaces_the_await),
 	    TEST(later_events_apply_to_the_merged_promise),

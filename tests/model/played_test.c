@@ -318,34 +318,34 @@ static void play_often(struct play p)
 	}
 }
 
-static void growing_trace(void **test)
+static void follower_of_a_growing_trace_equals_a_fresh_reading(void **test)
 {
 	play_often((struct play){"random", .counts = true, .stride = 200, .cuts = true, .changes = true});
 }
 
-static void odd_events(void **test)
+static void follower_accepts_contradictory_events(void **test)
 {
 	play_often((struct play){"odd", .stride = 300, .cuts = true, .changes = true});
 }
 
-static void lost_events(void **test)
+static void follower_without_lost_events_equals_a_fresh_reading(void **test)
 {
 	play_often(
 	    (struct play){"random", .stride = 200, .loses = true, .options = {.window_ns = INT64_MAX, .window_events = 500}});
 }
 
-static void wrapping_rings(void **test)
+static void follower_of_a_wrapping_ring_equals_a_fresh_reading(void **test)
 {
 	play_often((struct play){"random", .counts = true, .packets = 6, .stride = 100, .cuts = true, .changes = true});
 }
 
-static void play_with_most_events_skipped(void **test)
+static void follower_that_skips_events_equals_a_fresh_reading(void **test)
 {
 	play_often((struct play){"random", .packets = 4, .stride = 150, .skips = true, .counts = true, .changes = true,
 	    .options = {.window_ns = INT64_MAX, .window_events = 50}});
 }
 
-static void rings_wrapping_between_two_refreshes(void **test)
+static void follower_outrun_by_its_ring_equals_a_fresh_reading(void **test)
 {
 	play_often((struct play){"random", .counts = true, .packets = 2, .stride = 1500, .cuts = true, .is_outrun = true});
 }
@@ -354,12 +354,12 @@ int main(int argc, char **argv)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    CASE(growing_trace),
-	    CASE(odd_events),
-	    CASE(lost_events),
-	    CASE(wrapping_rings),
-	    CASE(play_with_most_events_skipped),
-	    CASE(rings_wrapping_between_two_refreshes),
+	    CASE(follower_of_a_growing_trace_equals_a_fresh_reading),
+	    CASE(follower_accepts_contradictory_events),
+	    CASE(follower_without_lost_events_equals_a_fresh_reading),
+	    CASE(follower_of_a_wrapping_ring_equals_a_fresh_reading),
+	    CASE(follower_that_skips_events_equals_a_fresh_reading),
+	    CASE(follower_outrun_by_its_ring_equals_a_fresh_reading),
 	};
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);

@@ -124,7 +124,7 @@ static void each_thread_has_its_own_runs(void **state)
 	assert_int_equal(m->links[m->link_count - 1].stream, 700);
 }
 
-static void lull_begins_when_all_threads_sleep(void **state)
+static void common_sleep_begins_when_the_last_thread_sleeps(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1, .stream = 0},
@@ -168,7 +168,7 @@ static void sleeps_have_reasons_and_texts(void **state)
 	assert_run(-1, 2, 50, 60);
 }
 
-static void pauses_have_a_start_and_an_end(void **state)
+static void pause_lasts_from_its_start_to_its_end_event(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
@@ -311,7 +311,7 @@ static void state_dump_restores_awaits(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
-static void await_has_an_end(void **state)
+static void await_lasts_until_its_end_event(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 1, .b = 2},
@@ -499,14 +499,14 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 	    TEST(each_thread_has_its_own_runs),
-	    TEST(lull_begins_when_all_threads_sleep),
+	    TEST(common_sleep_begins_when_the_last_thread_sleeps),
 	    TEST(sleeps_have_reasons_and_texts),
-	    TEST(pauses_have_a_start_and_an_end),
+	    TEST(pause_lasts_from_its_start_to_its_end_event),
 	    TEST(site_names_unlabelled_promise),
 	    TEST(state_dump_restores_overwritten_promises),
 	    TEST(state_dump_after_the_end_is_ignored),
 	    TEST(state_dump_restores_awaits),
-	    TEST(await_has_an_end),
+	    TEST(await_lasts_until_its_end_event),
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),
 	    TEST(answer_claims_the_run_time_before_it),

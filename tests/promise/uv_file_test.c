@@ -73,7 +73,7 @@ static void file_is_written_and_read(void **state)
 	weft_uv_file_unref(file);
 }
 
-static void directories_have_entries(void **state)
+static void directory_listing_has_its_entries(void **state)
 {
 	struct weft_promise *p = ended(weft_uv_scandir(uv, directory), 0);
 	assert_int_equal(((struct weft_uv_entries *)weft_promise_value(p))->count, 0);
@@ -249,7 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(file_is_written_and_read),
-	    TEST(directories_have_entries),
+	    TEST(directory_listing_has_its_entries),
 	    TEST(links_resolve_to_real_paths),
 	    TEST(errors_are_system_errors),
 	    TEST(cancellation_leaks_no_descriptor),

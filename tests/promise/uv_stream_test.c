@@ -86,7 +86,7 @@ static void reads(struct pair *pair, struct weft_promise *p, const char *want)
 	weft_promise_unref(p);
 }
 
-static void bytes_are_exchanged(void **state)
+static void stream_read_returns_the_written_bytes(void **state)
 {
 	struct pair pair;
 	open_pair(&pair);
@@ -245,7 +245,7 @@ static void connections_queue_until_accepted(void **state)
 	weft_uv_destroy(pair.uv);
 }
 
-static void pipes_are_streams(void **state)
+static void pipe_read_returns_the_written_bytes(void **state)
 {
 	char path[] = "/tmp/weft-pipe-XXXXXX";
 	assert_non_null(mkdtemp(path));
@@ -347,13 +347,13 @@ static int free_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(bytes_are_exchanged),
+	    cmocka_unit_test(stream_read_returns_the_written_bytes),
 	    cmocka_unit_test(close_ends_pending_operations),
 	    cmocka_unit_test(large_writes_keep_their_order),
 	    cmocka_unit_test(cancelled_write_closes_the_stream),
 	    cmocka_unit_test(connect_can_fail_or_be_cancelled),
 	    cmocka_unit_test(connections_queue_until_accepted),
-	    cmocka_unit_test(pipes_are_streams),
+	    cmocka_unit_test(pipe_read_returns_the_written_bytes),
 	    cmocka_unit_test(idle_streams_do_not_keep_the_loop_alive),
 	    cmocka_unit_test(destroy_ends_all_operations),
 	    cmocka_unit_test(failed_allocations_are_reported),

@@ -86,7 +86,7 @@ static void timeout_cancels_the_promise(void **state)
 	weft_uv_destroy(uv); /* `still` stays pending, and its operation is gone */
 }
 
-static void existing_loop_is_used(void **state)
+static void promises_run_on_an_existing_loop(void **state)
 {
 	uv_loop_t loop;
 	assert_int_equal(uv_loop_init(&loop), 0);
@@ -132,7 +132,7 @@ int main(void)
 	    cmocka_unit_test(sleeps_end_in_order),
 	    cmocka_unit_test(paused_promise_continues),
 	    cmocka_unit_test(timeout_cancels_the_promise),
-	    cmocka_unit_test(existing_loop_is_used),
+	    cmocka_unit_test(promises_run_on_an_existing_loop),
 	    cmocka_unit_test(promises_can_be_cancelled_after_destroy),
 	};
 	return cmocka_run_group_tests(tests, NULL, free_memory);

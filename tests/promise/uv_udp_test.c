@@ -42,7 +42,7 @@ static void receives(struct weft_promise *p, const char *want, bool cut, uint16_
 
 #define SEND(from, text, to) weft_uv_udp_send(from, text, strlen(text), (struct sockaddr *)&(to))
 
-static void datagrams_are_exchanged(void **state)
+static void datagram_read_returns_the_sent_bytes(void **state)
 {
 	struct weft_promise *p = weft_uv_udp_receive(there, 100);
 	ends(weft_uv_udp_receive(there, 100), UV_EBUSY);
@@ -137,7 +137,7 @@ static void failed_allocations_are_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(datagrams_are_exchanged),
+	    TEST(datagram_read_returns_the_sent_bytes),
 	    TEST(datagrams_queue_until_received),
 	    TEST(errors_are_system_errors),
 	    TEST(close_ends_pending_operations),

@@ -73,7 +73,7 @@ static bool ask(struct weft_protocol_state *state, const char *bytes, size_t cou
 	return is;
 }
 
-static void test_questions_have_names(void **test)
+static void requests_have_names(void **test)
 {
 	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
 		const struct example *e = &examples[i];
@@ -130,7 +130,7 @@ static void test_long_request_target_in_pieces_is_cut(void **test)
 	assert_int_equal(strlen(question.name), sizeof state.head);
 }
 
-static void test_statements_have_keyword_and_table(void **test)
+static void sql_statement_name_has_keyword_and_table(void **test)
 {
 	static const struct {
 		const char *statement, *name;
@@ -155,7 +155,7 @@ static void test_statements_have_keyword_and_table(void **test)
 	}
 }
 
-static void test_answers_have_results(void **test)
+static void responses_have_results(void **test)
 {
 	struct weft_protocol_state state = {.protocol = WEFT_PROTOCOL_HTTP1};
 	struct weft_answer answer;
@@ -264,12 +264,12 @@ static void test_dns_messages_have_names(void **test)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_questions_have_names),
+	    cmocka_unit_test(requests_have_names),
 	    cmocka_unit_test(test_request_read_in_pieces_has_the_same_name),
 	    cmocka_unit_test(test_request_paths_are_kept_if_wanted),
 	    cmocka_unit_test(test_long_request_target_in_pieces_is_cut),
-	    cmocka_unit_test(test_statements_have_keyword_and_table),
-	    cmocka_unit_test(test_answers_have_results),
+	    cmocka_unit_test(sql_statement_name_has_keyword_and_table),
+	    cmocka_unit_test(responses_have_results),
 	    cmocka_unit_test(test_requests_have_hosts),
 	    cmocka_unit_test(test_requests_have_trace_parents),
 	    cmocka_unit_test(test_requests_of_http2_have_names),

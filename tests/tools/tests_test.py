@@ -23,35 +23,35 @@ def chosen(*args, status=0):
 class Chosen(unittest.TestCase):
     def test_source_selects_programs_built_from_it(self):
         names, said = chosen('file', 'src/view/view.c')
-        self.assertIn('view / view', names)
-        self.assertIn('cli / the command', names)
-        self.assertNotIn('promise / datagrams', names)
+        self.assertIn('view / viewport zooms, pans and finds promises', names)
+        self.assertIn('cli / verbs print the expected output and errors', names)
+        self.assertNotIn('promise / promise sockets exchange datagrams', names)
         own = said.partition('where a program that is run has it')[0]
-        self.assertIn('view / view', own)
-        self.assertNotIn('cli / the command', own)
+        self.assertIn('view / viewport zooms, pans and finds promises', own)
+        self.assertNotIn('cli / verbs print the expected output and errors', own)
 
     def test_header_selects_tests_of_its_users(self):
         names, _ = chosen('file', 'src/view/view.h')
-        self.assertIn('view / view', names)
-        self.assertNotIn('promise / datagrams', names)
+        self.assertIn('view / viewport zooms, pans and finds promises', names)
+        self.assertNotIn('promise / promise sockets exchange datagrams', names)
 
     def test_adapter_selects_tests_loading_the_hook(self):
         source = next(name for name in sorted(os.listdir(os.path.join(ROOT, 'adapters/uv'))) if name.endswith('.c'))
         names, _ = chosen('file', 'adapters/uv/' + source)
-        self.assertIn('uv / torture of libuv', names)
-        self.assertNotIn('view / view', names)
+        self.assertIn('uv / recorded libuv stress program has equal output', names)
+        self.assertNotIn('view / viewport zooms, pans and finds promises', names)
 
     def test_script_selects_its_test(self):
         names, _ = chosen('file', 'tests/cli/cli_test.py')
-        self.assertEqual(names, ['cli / the command'])
+        self.assertEqual(names, ['cli / verbs print the expected output and errors'])
 
     def test_module_selects_importing_scripts(self):
         names, _ = chosen('file', 'tests/promise/http_server.py')
-        self.assertIn('promise / the example http-server', names)
-        self.assertNotIn('cli / the command', names)
+        self.assertIn('promise / http-server example answers, and its trace is complete', names)
+        self.assertNotIn('cli / verbs print the expected output and errors', names)
 
     def test_document_selects_the_test_reading_it(self):
-        self.assertIn('promise / the programs of docs/promises.md', chosen('file', 'docs/promises.md')[0])
+        self.assertIn('promise / docs/promises.md programs compile and print their output', chosen('file', 'docs/promises.md')[0])
 
     def test_unused_file_selects_nothing(self):
         self.assertEqual(chosen('file', 'LICENSE', status=2)[0], [])
@@ -61,8 +61,8 @@ class Chosen(unittest.TestCase):
     def test_quick_tests_need_no_command(self):
         names, _ = chosen('quick')
         self.assertGreater(len(names), 40)
-        self.assertIn('view / view', names)
-        self.assertNotIn('cli / the command', names)
+        self.assertIn('view / viewport zooms, pans and finds promises', names)
+        self.assertNotIn('cli / verbs print the expected output and errors', names)
 
 
 if __name__ == '__main__':

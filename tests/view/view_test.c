@@ -276,7 +276,7 @@ static void test_focused_row_keeps_its_position(void **state)
 	assert_true(looked > 100);
 }
 
-static void test_focused_slot_follows_the_pointer(void **state)
+static void test_focus_at_a_pixel_returns_to_that_pixel(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -691,7 +691,7 @@ int main(void)
 	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
 	    cmocka_unit_test(test_zooming_back_restores_the_view),
 	    cmocka_unit_test(test_focused_row_keeps_its_position),
-	    cmocka_unit_test(test_focused_slot_follows_the_pointer),
+	    cmocka_unit_test(test_focus_at_a_pixel_returns_to_that_pixel),
 	    cmocka_unit_test(test_rows_have_space_for_their_names),
 	    cmocka_unit_test(test_focus_prefers_long_lines),
 	    cmocka_unit_test(test_focused_row_prefers_lines_long_in_view),

@@ -211,7 +211,7 @@ static void test_pointer_acts_on_its_trace(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_place_restores_both_views(void **state)
+static void test_saved_url_restores_both_views(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -270,7 +270,7 @@ int main(void)
 	    cmocka_unit_test(test_highlights_apply_to_both_traces),
 	    cmocka_unit_test(test_matches_move_between_traces),
 	    cmocka_unit_test(test_pointer_acts_on_its_trace),
-	    cmocka_unit_test(test_place_restores_both_views),
+	    cmocka_unit_test(test_saved_url_restores_both_views),
 	    cmocka_unit_test(test_replaced_trace_keeps_the_view),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -668,7 +668,7 @@ static void test_clear_removes_one_mark_at_a_time(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_place_restores_the_view(void **state)
+static void test_saved_url_restores_the_view(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -1100,7 +1100,7 @@ static void test_findings_summary_names_limits(void **state)
 	weft_rows_finish(&rows);
 }
 
-static void test_why_question_is_answered(void **state)
+static void test_why_action_explains_the_selected_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER), *again = open_text(SERVER);
@@ -1158,7 +1158,7 @@ int main(void)
 	    cmocka_unit_test(test_search_finds_matches_in_time_order),
 	    cmocka_unit_test(test_search_text_is_kept_on_one_line),
 	    cmocka_unit_test(test_clear_removes_one_mark_at_a_time),
-	    cmocka_unit_test(test_place_restores_the_view),
+	    cmocka_unit_test(test_saved_url_restores_the_view),
 	    cmocka_unit_test(test_focus_shows_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
 	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
@@ -1167,7 +1167,7 @@ int main(void)
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
 	    cmocka_unit_test(test_findings_open_with_evidence),
 	    cmocka_unit_test(test_findings_summary_names_limits),
-	    cmocka_unit_test(test_why_question_is_answered),
+	    cmocka_unit_test(test_why_action_explains_the_selected_promise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

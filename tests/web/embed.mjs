@@ -14,7 +14,7 @@ export function prepare() {
 }
 
 export const tests = {
-	async "two viewers in a page of one's own, each for itself"() {
+	async "two viewers in a foreign page work independently"() {
 		const server = await serveFolder(at("embedded"));
 		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas[aria-label]"});
 		await until(page, () => [...document.querySelectorAll(".trace")].every(element =>
@@ -48,7 +48,7 @@ export const tests = {
 		server.close();
 	},
 
-	async "what a page can ask of a viewer"() {
+	async "viewer API answers and obeys the page around it"() {
 		const server = await serveFolder(at("embedded"));
 		const page = await open(`${server.url}lost-answer.html`, {ready: "#bad.weft canvas[aria-label]"});
 		const bytes = readFileSync(join(at("embedded"), "trace-2.gz")).toString("base64");

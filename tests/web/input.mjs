@@ -32,7 +32,7 @@ async function enter(page, text) {
 }
 
 export const tests = {
-	async "everything by keyboard"() {
+	async "keys reach each function of the page"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
 		await press("S"); // sleep as long as it was
@@ -78,7 +78,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "each switch has a key, which changes the picture and changes it back"() {
+	async "key of each switch changes the picture and restores it"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
 		await press("l"); // nothing is selected: nothing happens
@@ -109,7 +109,7 @@ export const tests = {
 	},
 
 	// Every key has a visible or audible effect, after earlier keys alone.
-	async "each action that is listed does what it says by its key alone"() {
+	async "key of each listed action performs the action"() {
 		const first = ["Home", "Shift+ArrowDown"]; // a promise is selected
 		const before = {
 			"Show the whole trace": ["+"], "Zoom out": ["+", "+"], "Move earlier": ["+", "+", "ArrowRight", "ArrowRight"], "Move later": ["+", "+"],
@@ -148,7 +148,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "menus, dialogs and lists by keyboard"() {
+	async "keys operate menus, dialogs and lists"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
 		// the main menu by Tab, its items by arrows; the context menu by its key; the list of keys
@@ -170,7 +170,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the next match is in the other trace where this one has none"() {
+	async "next match is in the other trace if this one has none"() {
 		const page = await open(file("different.html"));
 		await find(page, "failed", /found/);
 		await page.keyboard.press("Enter");
@@ -183,7 +183,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a page without a trace opens what is chosen or dropped"() {
+	async "page without a trace opens dropped and chosen files"() {
 		const page = await open(file("empty.html"));
 		assert.equal(await page.title(), "weft");
 		await page.getByRole("button", {name: "Open a trace"}).waitFor();
@@ -207,7 +207,7 @@ export const tests = {
 		await close(other);
 	},
 
-	async "a file that is dropped with shift stands below, axes go together or apart"() {
+	async "file dropped with Shift is shown below, with locked or free axis"() {
 		const page = await open(file("input.html"));
 		await drop(page, "other.ctf", readFileSync(at("other.ctf")), true);
 		await page.locator(".titles h2").nth(1).waitFor();
@@ -231,7 +231,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the overview moves what is shown, by its middle and by its edges"() {
+	async "overview moves the view by its middle and its edges"() {
 		const page = await open(`${file("input.html")}#t=0..200ms`);
 		const before = await seen(page), box = await page.locator(canvas).boundingBox();
 		const edge = 200 / 2002; // of the width, about
@@ -255,7 +255,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the focus goes through the rows by keys, wheel and drag"() {
+	async "keys, wheel and drag move the focus through the rows"() {
 		const page = await open(file("many.html"));
 		const row = condition => eventually(`a row where ${condition}`, () => place(page) && condition(Number(part(page, "y") || 0))).then(() => Number(part(page, "y") || 0));
 		await page.keyboard.press("Home");
@@ -278,7 +278,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a span is measured in the ruler and with shift, zoomed to, and cleared"() {
+	async "measured interval is zoomed to and cleared"() {
 		const page = await open(file("input.html"));
 		await page.keyboard.press("Home");
 		const whole = await seen(page);
@@ -318,7 +318,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a click selects, a double click highlights, what is under the pointer is told by the cursor"() {
+	async "click selects, double click highlights, cursor shows the target"() {
 		const page = await open(`${file("input.html")}#t=0..60ms`);
 		const line = await promiseAt(page, 300);
 		await page.mouse.click(300, line);
@@ -338,7 +338,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "fingers: a drag pans, a pinch zooms where it is, a double tap highlights, a tap selects"() {
+	async "fingers pan, zoom, select and highlight"() {
 		const page = await open(`${file("input.html")}#t=0..60ms`, {hasTouch: true, isMobile: true, viewport: {width: 390, height: 780}});
 		const touch = await fingers(page);
 		const tap = async (x, y) => {
@@ -372,7 +372,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "fingers measure in the ruler, and a long press has what to do with that"() {
+	async "finger in the ruler measures, and a long press opens the menu"() {
 		const page = await open(`${file("input.html")}#t=0..60ms`, {hasTouch: true, isMobile: true, viewport: {width: 390, height: 780}});
 		const touch = await fingers(page), {from, span} = await seen(page), before = await still(page);
 		await dragFinger(page, touch, [100, 112], 100);
@@ -388,7 +388,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "back and forward go through what was selected and searched for"() {
+	async "Back and Forward restore selections and searches"() {
 		const page = await open(file("input.html"));
 		await find(page, "ARP response");
 		await page.keyboard.press("Enter");
@@ -407,7 +407,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what is drawn is told in words too: roles, labels, a note without scripts"() {
+	async "page elements have roles, labels and a text without scripts"() {
 		const page = await open(file("input.html"));
 		assert.equal(await page.getByRole("application", {name: "Promises of arp-bad"}).count(), 1);
 		assert.equal(await page.getByRole("button", {name: "Menu"}).count(), 1);
@@ -424,7 +424,7 @@ export const tests = {
 		await close(silent);
 	},
 
-	async "what assistive technology reads: a track, a finding, a row of the table; name, role, state"() {
+	async "screen reader gets tracks, findings and table rows"() {
 		const page = await open(file("by-key.html"));
 		const session = await page.context().newCDPSession(page);
 		/* Chromium's own tree: role, name, and the properties that are set. */
@@ -460,7 +460,7 @@ export const tests = {
 		await close(bad);
 	},
 
-	async "a link to the place is copied, or shown where that is not allowed"() {
+	async "link to the view is copied, or shown if copying is forbidden"() {
 		const page = await open(`${file("input.html")}#t=5ms..25ms`);
 		await page.keyboard.press("Control+l");
 		await until(page, () => document.querySelector("dialog[open] textarea")?.value || /copied/.test(document.querySelector(".status").textContent));

@@ -25,7 +25,7 @@ export function prepare() {
 }
 
 export const tests = {
-	async "an embedded trace that is damaged is told of, wherever the damage is"() {
+	async "damaged file around an embedded trace is reported"() {
 		for (const [name, change, wanted] of [
 			["cut-short.html", bytes => bytes.subarray(0, bytes.length / 2), /damaged: it cannot be unpacked/],
 			["empty.html", () => Buffer.alloc(0), /arp-bad: /],
@@ -45,7 +45,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "inside of the trace, what is damaged is passed over and told"() {
+	async "damaged part of a trace is skipped and reported"() {
 		const page = await open(changed("damaged-inside.html", bytes => {
 			const tar = gunzipSync(bytes), packet = tar.indexOf(Buffer.from([0xc1, 0x1f, 0xfc, 0xc1]), tar.indexOf("stream-"));
 			tar.fill(0xee, packet + 800, packet + 900);
@@ -57,7 +57,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a trace that is too large for the memory of a page is told of"() {
+	async "trace larger than the memory of a page is reported"() {
 		for (const size of ["4294900000", "99999999999"]) {
 			const page = await open(changed(`size-${size}.html`, bytes => bytes, size));
 			assert.match(await message(page), /^arp-bad: too large for the memory/);
@@ -71,7 +71,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "while a trace is read it is told how far that is, and it can be called off"() {
+	async "reading a trace shows its progress and can be cancelled"() {
 		const page = await open(file("large.html"), {ready: ".message"});
 		const message = page.getByRole("alert");
 		await message.filter({hasText: /^Opening large.ctf/}).waitFor();
@@ -84,7 +84,7 @@ export const tests = {
 
 	/* What is laid out anew takes memory, which must not be that of the trace; also where nothing was drawn, and the heap not used, before the
 	   trace came. */
-	async "two hundred thousand promises: folded, alone, and all again, the canvases are told what the native core says"() {
+	async "page draws 200,000 promises as the native core does"() {
 		const hide = () => document.addEventListener("DOMContentLoaded", () => {
 			globalThis.veil = new CSSStyleSheet();
 			veil.replaceSync("main { display: none }");
@@ -115,7 +115,7 @@ export const tests = {
 	},
 
 	/* The worker of a large trace is stopped when it has answered, so the first question makes a new one, with a copy of the memory. */
-	async "why, asked of one promise, then of another, and then it is shown alone, all at once: the answer is about the last"() {
+	async "newest of several Why questions is answered"() {
 		const page = await open(file("large.html"));
 		await page.locator(canvas).focus();
 		await still(page);
@@ -137,7 +137,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "where workers are forbidden the page does it all itself"() {
+	async "page without web workers works"() {
 		const own = readFileSync(at("limits.html"), "latin1");
 		writeFileSync(at("alone.html"), own.replace(" worker-src blob:;", " worker-src 'none';"), "latin1");
 		const page = await open(file("alone.html"));
@@ -149,7 +149,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the policy of the page forbids what the page does not need"() {
+	async "content security policy blocks network, eval and frames"() {
 		const page = await open(file("limits.html"));
 		const refused = await page.evaluate(async () => {
 			const tries = {

@@ -29,7 +29,7 @@ export function prepare() {
 }
 
 export const tests = {
-	async "weft serve answers who knows the token, and nobody else"() {
+	async "weft serve answers only requests with its token"() {
 		const server = await start(weft, ["serve", "still.ctf"]);
 		const url = server.line;
 		assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/[0-9a-f]{32}\/$/);
@@ -59,7 +59,7 @@ export const tests = {
 		assert.equal(await stop(server, "SIGINT"), 0);
 	},
 
-	async "nonsense, half requests and many clients do not keep others waiting"() {
+	async "malformed and unfinished requests do not delay other clients"() {
 		const server = await start(weft, ["serve", "still.ctf"]), {hostname, port, pathname} = new URL(server.line);
 		const say = text => new Promise(resolve => {
 			const socket = connect(port, hostname, () => socket.write(text));
@@ -79,7 +79,7 @@ export const tests = {
 		assert.equal(await stop(server), 0);
 	},
 
-	async "two servers have two tokens; --listen says where; mistakes are told in a line"() {
+	async "each server has its token, its --listen address and short errors"() {
 		const hasIPv6 = networkInterfaces().lo?.some(net => net.address === "::1");
 		const other = hasIPv6 ? "[::1]" : "127.0.0.2";
 		const one = await start(weft, ["serve", "still.ctf"]), two = await start(weft, ["serve", `--listen=${other}:0`, "still.ctf"]);
@@ -100,7 +100,7 @@ export const tests = {
 		await stop(two);
 	},
 
-	async "a running program is followed, and held still"() {
+	async "page follows a running program and can pause"() {
 		if (!httpServer) {
 			console.log("     skipped: the example http-server is not built");
 			return;
@@ -177,7 +177,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what is in flight moves as the program does, and stands still when it is held"() {
+	async "list of promises in flight follows the program and can pause"() {
 		if (!httpServer) {
 			console.log("     skipped: the example http-server is not built");
 			return;
@@ -229,7 +229,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "two running programs are one picture"() {
+	async "two running programs share one picture"() {
 		if (!httpServer) {
 			console.log("     skipped: the example http-server is not built");
 			return;
@@ -256,7 +256,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a trace that is replaced is shown anew, one that is gone stays in sight"() {
+	async "replaced trace is reloaded, and a deleted one stays visible"() {
 		run(generate, "short", "--events=200", "-o", "changing.ctf");
 		const server = await start(weft, ["serve", "--compare", "changing.ctf", "still.ctf"]);
 		const page = await open(server.line);

@@ -35,7 +35,7 @@ export function prepare() {
 }
 
 export const tests = {
-	async "one file asks for nothing else, and draws"() {
+	async "HTML file draws without another request"() {
 		const page = await open(file("one.html"));
 		assert.deepEqual(page.requests.map(url => url.split("/").pop()), ["one.html"]);
 		await eventually("a red line", async () => await count(page, RED) > 100);
@@ -43,7 +43,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "on paper: name, picture and findings; no buttons, no dark background"() {
+	async "printed page has picture and findings, without buttons"() {
 		if (spawnSync("pdftotext", ["-v"]).error) {
 			console.log("     skipped: no pdftotext");
 			return;
@@ -78,7 +78,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what the pointer is on is told at once: by its outline, a line, the time in the ruler"() {
+	async "promise under the pointer has an outline, a tip and a time"() {
 		const page = await open(file("one.html"));
 		let before = await still(page, ".surface");
 		await page.mouse.move(500, 400);
@@ -90,7 +90,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "each click and Escape are seen, not only the first"() {
+	async "each click and each Escape has an effect"() {
 		const page = await open(`${file("one.html")}#t=0..60ms`);
 		await page.keyboard.press("p"); // the panel stays closed
 		await page.keyboard.press("p");
@@ -110,7 +110,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a span that is measured with shift grows under the pointer, and Escape takes it away"() {
+	async "Shift and drag measure an interval, and Escape removes it"() {
 		const page = await open(file("one.html"));
 		await page.mouse.move(300, 300);
 		await page.keyboard.down("Shift");
@@ -129,7 +129,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the wheel zooms at the pointer, dragging pans, Home shows all"() {
+	async "wheel zooms at the pointer, drag pans, Home shows all"() {
 		const page = await open(file("one.html"));
 		await page.keyboard.press("S"); // sleep as long as it was
 		const whole = await seen(page);
@@ -150,7 +150,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "searching counts, lists and goes from match to match; nonsense is told; Escape takes all of it away"() {
+	async "search counts matches, moves between them and reports errors"() {
 		const page = await open(file("one.html"));
 		await find(page, "ARP response", /^[1-9]\d* found/);
 		await eventually("yellow", async () => await count(page, YELLOW, ".surface") > 20);
@@ -185,7 +185,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the address says where one is, and leads there; back goes back"() {
+	async "URL holds the view, and Back restores the previous one"() {
 		const url = file("one.html");
 		let page = await open(url);
 		await find(page, "failed");
@@ -208,7 +208,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the menu is at the top left, opens by mouse and closes by Escape; a right click has one too"() {
+	async "menu opens by click and right click, and closes by Escape"() {
 		const page = await open(file("one.html"));
 		const box = await page.locator(".menu-button").boundingBox();
 		assert.ok(box.x < 50 && box.y < 50);
@@ -221,7 +221,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a counter is switched off in the menu, all of them by space, and the picture is without"() {
+	async "menu hides one counter, and Space hides all"() {
 		const page = await open(file("one.html"));
 		const all = await still(page, ".surface");
 		await page.locator(".menu-button").click();
@@ -241,7 +241,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "an OS thread's lane tells who had a processor, by pointer and by keys"() {
+	async "thread lane shows which promise was on CPU"() {
 		const page = await open(file("kernel.html"));
 		const all = await still(page, ".surface");
 		await page.keyboard.press("T");
@@ -263,7 +263,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what is seen is exported as SVG and PNG"() {
+	async "visible picture is exported as SVG and PNG"() {
 		const page = await open(file("one.html"));
 		for (const [name, magic] of [["SVG", "<svg"], ["PNG", "\x89PNG"]]) {
 			await page.locator(".menu-button").click();
@@ -280,7 +280,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a wide page begins with a summary; a finding of it opens the list; headings sort the table, a text filters it"() {
+	async "wide page shows a summary and a table that sorts and filters"() {
 		const page = await open(file("one.html"), {viewport: {width: 1280, height: 720}});
 		const about = page.locator(".panel section").first();
 		await about.locator("[data-kind=title]").waitFor();
@@ -308,7 +308,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the panel tells of the selected promise, its links lead on, findings name the lost wake-up"() {
+	async "panel describes the selection, and its links select promises"() {
 		const page = await open(file("one.html"));
 		await find(page, "failed");
 		await page.keyboard.press("Enter");
@@ -344,7 +344,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what is missing in a trace is told in a bar"() {
+	async "bar reports missing events of a trace"() {
 		const page = await open(file("cut.html"));
 		await page.locator(".bar").waitFor();
 		assert.match(await page.locator(".bar").textContent(), /The program did not end this trace|could not be read/);
@@ -353,7 +353,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "two traces stand one above the other and are searched together"() {
+	async "two traces are shown one above the other and searched together"() {
 		const page = await open(file("two.html"));
 		assert.deepEqual(await page.locator(".titles h2").allTextContents(), ["arp-good", "arp-bad"]);
 		await find(page, "ring.write");
@@ -367,7 +367,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "two processes are one picture"() {
+	async "two processes share one picture"() {
 		const page = await open(file("together.html"));
 		assert.match(await page.title(), /^arp-good and 1 more/);
 		assert.equal(await page.locator(".titles h2:visible").count(), 0);
@@ -377,7 +377,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "two fingers zoom, one pans, a long press has the menu"() {
+	async "two fingers zoom, one pans, a long press opens the menu"() {
 		const page = await open(`${file("one.html")}#t=0..1s`, {hasTouch: true, isMobile: true, viewport: {width: 390, height: 780}});
 		const touch = await fingers(page);
 		const whole = await seen(page);
@@ -394,7 +394,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "dark where the desktop is dark"() {
+	async "page is dark on a dark desktop"() {
 		const page = await open(file("one.html"), {colorScheme: "dark"});
 		await eventually("a dark ground", async () => await count(page, 0x14161b, ".surface") > 20000);
 		await page.emulateMedia({colorScheme: "light"});
@@ -402,7 +402,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "a file that is dropped is opened, one that is no trace is told of, and that goes away"() {
+	async "dropped trace is opened, and another file is reported"() {
 		const page = await open(file("one.html"));
 		const before = await still(page, ".surface");
 		await drop(page, "dropped.ctf", readFileSync(at("few.ctf")));
@@ -424,7 +424,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "of two files dropped one upon the other the second one stays"() {
+	async "second of two dropped files is shown"() {
 		const page = await open(file("one.html"));
 		await drop(page, "first.ctf", readFileSync(at("few.ctf")));
 		await drop(page, "second.ctf", readFileSync(at("few.ctf")));
@@ -434,7 +434,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "hostile names and labels are texts; right to left and emoji are shown"() {
+	async "hostile labels are shown as text, and emoji are drawn"() {
 		const page = await open(file("hostile.html"));
 		assert.ok((await page.title()).startsWith(HOSTILE_NAME));
 		await find(page, "shorter:100s");
@@ -446,13 +446,13 @@ export const tests = {
 		await close(page);
 	},
 
-	async "damage is told in the page"() {
+	async "page reports a damaged trace"() {
 		const page = await open(file("damaged.html"));
 		assert.match(await page.locator(".message.failed").textContent(), /^arp-bad: /);
 		await close(page);
 	},
 
-	async "a web server serves a directory, from which nothing else is asked"() {
+	async "page in a directory requests only its own files"() {
 		const server = await serveFolder(at("served")), {url} = server;
 		const page = await open(url);
 		await eventually("a red line", async () => await count(page, RED) > 50);
@@ -462,7 +462,7 @@ export const tests = {
 		server.close();
 	},
 
-	async "the canvases are told what the native core says, line by line"() {
+	async "page draws the same lines as the native core"() {
 		for (const where of ["", "t=0..20us", "t=1us..1.1ms&find=longer:10us", "t=0..3us&metrics=0&y=3"]) {
 			const page = await open(`${file("few.html")}#${where}`, {init: overhear});
 			const {width, height} = await page.locator(canvas).boundingBox();
@@ -478,7 +478,7 @@ export const tests = {
 		}
 	},
 
-	async "the keys are listed from the top on, and all of them"() {
+	async "list of keys is complete and starts at its top"() {
 		const page = await open(file("one.html"));
 		await page.keyboard.press("?");
 		const dialog = page.getByRole("dialog", {name: "Keys and gestures"});

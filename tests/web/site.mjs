@@ -76,11 +76,11 @@ async function visit(first) {
 }
 
 export const tests = {
-	async "the site from a folder: every link, every picture, the search, the viewer"() {
+	async "links, pictures, search and viewer of the site work from a folder"() {
 		await visit(pathToFileURL(at("site/index.html")).href);
 	},
 
-	async "the site from a web server"() {
+	async "links, pictures, search and viewer of the site work from a server"() {
 		const server = await serveFolder(at("site"));
 		await visit(`${server.url}index.html`);
 		server.close();

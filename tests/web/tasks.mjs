@@ -88,7 +88,7 @@ async function pointAt(page, x, says) {
 }
 
 export const tests = {
-	async "why the slowest request is slow: four actions, and the right cause"() {
+	async "four actions find why the slowest request is slow"() {
 		for (const [name, [says, leadsTo]] of Object.entries(CAUSES)) {
 			const page = await open(file(`slow-${name}.html`)), person = new Person(page);
 			await person.key("/");
@@ -108,7 +108,7 @@ export const tests = {
 		}
 	},
 
-	async "why a read of Node.js took so long: four actions, and the right cause"() {
+	async "four actions find why a read of Node.js is slow"() {
 		for (const [name, says] of Object.entries(CAUSES_IN_NODE)) {
 			const page = await open(file(`node-${name}.html`)), person = new Person(page);
 			await person.key("/");
@@ -125,7 +125,7 @@ export const tests = {
 		}
 	},
 
-	async "all requests are folded: two actions; a link says so, and v unfolds them"() {
+	async "two actions fold all requests, and a link restores them folded"() {
 		const page = await open(file("slow-lock.html"));
 		await find(page, "item/1000", /^1 found/);
 		await page.keyboard.press("Enter");
@@ -144,7 +144,7 @@ export const tests = {
 		await close(again);
 	},
 
-	async "rows in groups: one key; a link and the history say by what"() {
+	async "one key groups rows, and a link restores the groups"() {
 		const page = await open(file("slow-lock.html"), {init: overhear});
 		await page.keyboard.press("Home");
 		const before = await still(page);
@@ -172,7 +172,7 @@ export const tests = {
 		await close(again);
 	},
 
-	async "everything of one connection alone: two actions"() {
+	async "two actions show one connection alone"() {
 		const page = await open(file("slow-connections.html"), {init: overhear, viewport: {width: 1600, height: 600}}), person = new Person(page), y = await promiseAt(page, 500, 125);
 		const before = await still(page);
 		await page.mouse.click(500, y); // the first line is that of a connection
@@ -192,7 +192,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "all reads are folded: two actions"() {
+	async "two actions fold all reads"() {
 		const page = await open(file("slow-connections.html"), {init: overhear}), person = new Person(page);
 		const {begin, end} = times("slow-connections", "head");
 		await page.keyboard.press("Home");
@@ -208,7 +208,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what an arrow means: no action but to point at it"() {
+	async "pointer at an arrow shows its meaning"() {
 		const page = await open(file("slow-lock.html"), {init: overhear, viewport: {width: 1000 + NAMES_PX, height: 600}});
 		await find(page, "disk", /^1 found/);
 		await page.keyboard.press("Enter");
@@ -222,7 +222,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the time between two events: one action, and exact though the pointer is only near"() {
+	async "one action measures the exact time between two events"() {
 		const page = await open(file("slow-connections.html"), {init: overhear}), person = new Person(page);
 		await page.keyboard.press("Home");
 		const {span} = await seen(page), {end} = times("slow-connections", "GET /3"), {begin} = times("slow-connections", "GET /20");
@@ -242,7 +242,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "twenty milliseconds in two seconds of sleep: no action; S shows the sleep as long as it was, and a link says so"() {
+	async "short work inside a long sleep is visible, and S unfolds the sleep"() {
 		const page = await open(file("bad.html"), {init: overhear}), facts = page.locator(".header .facts");
 		await page.keyboard.press("Home");
 		// two seconds after its loop began, which is before its first event: however much later that was
@@ -272,7 +272,7 @@ export const tests = {
 		await close(again);
 	},
 
-	async "where a good run and a bad one part: two actions"() {
+	async "two actions find the first difference of two runs"() {
 		const page = await open(file("parted.html")), person = new Person(page);
 		await person.key("e");
 		const order = page.locator(".row[data-kind=evidence]").filter({hasText: "the first action is the same"});
@@ -287,7 +287,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "ten moves, and ten times Alt+Left gives the same pictures back"() {
+	async "ten times Alt+Left restores ten pictures"() {
 		const page = await open(file("slow-lock.html"));
 		await page.mouse.move(3, 3);
 		for (const state of ["visible", "hidden"]) { // the panel stays closed
@@ -324,7 +324,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the first move, too: back where the page was opened, whose address said no place"() {
+	async "Back restores the view in which the page opened"() {
 		const page = await open(file("slow-lock.html")), before = await still(page);
 		assert.equal(place(page), "");
 		await page.keyboard.press("+");
@@ -334,7 +334,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "moves that follow at once are undone one by one"() {
+	async "quick moves are undone one by one"() {
 		const page = await open(file("slow-lock.html")), opened = await still(page);
 		await page.mouse.click(500, await promiseAt(page, 500, 310));
 		await page.mouse.move(3, 3); // the picture says what is under the pointer
@@ -350,7 +350,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "what all the time was waited for: two actions; a link says so, and rows say it to who sees no picture"() {
+	async "two actions attribute all waiting time"() {
 		const page = await open(file("slow-lock.html"), {init: overhear}), person = new Person(page), before = await still(page);
 		await person.key("W");
 		await redrawn(page, before);
@@ -377,7 +377,7 @@ export const tests = {
 		await close(again);
 	},
 
-	async "who was in flight at the end of what hung: two actions"() {
+	async "two actions list promises in flight of a hanging program"() {
 		const page = await open(file("bad.html")), person = new Person(page), flight = page.getByRole("region", {name: "Live"});
 		await person.key("F");
 		await flight.getByText("At the end").waitFor();
@@ -397,7 +397,7 @@ export const tests = {
 		await close(page);
 	},
 
-	async "the sort that cost most: two actions"() {
+	async "two actions find the type that cost most"() {
 		const page = await open(file("slow-dependency.html")), person = new Person(page);
 		await person.key("q");
 		const sort = page.getByRole("button", {name: /^request "GET \/item\/\*", [\d,]+ · p50 /});

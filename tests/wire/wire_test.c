@@ -9,7 +9,7 @@
 
 #include "wire/wire.h"
 
-static void test_payload_sizes(void **state)
+static void payload_size_follows_from_operation_and_flags(void **state)
 {
 	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT), 1 + 8);
 	assert_int_equal(weft__payload_bytes(WEFT_OP_AWAIT | WEFT_ID_WIDE), 1 + 16);
@@ -37,7 +37,7 @@ static void test_form_texts_match_operations(void **state)
 	}
 }
 
-static void test_forms_are_parsed(void **state)
+static void valid_form_texts_are_parsed_and_others_refused(void **state)
 {
 	static const char *const good[] = {"", "a: id", "a: id, b: value, c: u8, d: text, e: string, f: i64"};
 	static const char *const bad[] = {"a", "a:id", "a: id,", "a: id, ", "a: id,b: id", ": id", "a: u7", "a: text, b: text",
@@ -120,9 +120,9 @@ static void test_definitions_have_the_announced_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_payload_sizes),
+	    cmocka_unit_test(payload_size_follows_from_operation_and_flags),
 	    cmocka_unit_test(test_form_texts_match_operations),
-	    cmocka_unit_test(test_forms_are_parsed),
+	    cmocka_unit_test(valid_form_texts_are_parsed_and_others_refused),
 	    cmocka_unit_test(test_events_have_the_announced_size),
 	    cmocka_unit_test(test_long_texts_are_cut),
 	    cmocka_unit_test(test_metadata_has_the_announced_size),
