@@ -149,7 +149,7 @@ STARTS = {
 }
 
 
-def test_itself():
+def test_program_sees_the_same_at_each_start():
     for name, options in STARTS.items():
         prefix = options.get('prefix', ())
         if prefix and subprocess.run([*prefix, 'true'], capture_output=True, check=False).returncode:
@@ -164,7 +164,7 @@ def test_itself():
                 env={**os.environ, '_': '/usr/bin/env'})
 
 
-def test_pipe():
+def test_sigpipe_ends_the_recorded_program():
     """SIGPIPE kills a recorded program after the reader of its output has ended."""
     for first in (), (weft, 'record', '-o', 'piped', '--'):
         script = ' '.join([*first, 'yes', '|', 'head', '-1;', 'echo', '${PIPESTATUS[0]}'])
@@ -210,7 +210,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 '''
 
 
-def test_clock():
+def test_wall_clock_jump_keeps_event_times():
     """The wall clock jumps while a program is recorded: the program goes on, and all events have times within its life."""
     with open('clock.c', 'w', encoding='utf-8') as file:
         file.write(CLOCK)
@@ -269,7 +269,7 @@ WRAPPERS = [
 ]
 
 
-def test_programs():
+def test_installed_programs_print_the_same():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for command in REAL + WRAPPERS:
             if not shutil.which(command[0]):
@@ -278,7 +278,7 @@ def test_programs():
                 pool.submit(compare, ' '.join(command)[:60], command).add_done_callback(lambda done: done.result())
 
 
-def test_odd():
+def test_unusual_programs_print_the_same():
     moods = subprocess.run([odd], capture_output=True, text=True, check=True).stdout.split()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for mood in moods:
@@ -299,7 +299,7 @@ def compiled(name, *command):
     return bool(done) and done.returncode == 0
 
 
-def test_sanitized():
+def test_sanitized_programs_print_the_same():
     """Each mood has the exit status and the output that it has without weft; the reports have the same words."""
     source = os.path.join(here, 'sanitized.c')
     ways = {f'{cc}-{kind}': (cc, f'-fsanitize={kind}') for cc in ('gcc', 'clang') for kind in ('address', 'thread', 'undefined', 'leak', 'memory')}
@@ -320,7 +320,7 @@ def clang_folder():
     return os.path.dirname(done.stdout.strip()) if done else ''
 
 
-def test_languages():
+def test_programs_of_other_languages_print_the_same():
     source = os.path.join(here, 'subject.c')
     archive = next(iter(glob.glob('/usr/lib/*/libuv_a.a') + glob.glob('/usr/lib/*/libuv.a')), None)
     for name, flags in (('static', ['-static']), ('static-pie', ['-static-pie']), ('no-pie', ['-no-pie']), ('without-build-id', ['-Wl,--build-id=none', '-Wl,-z,now'])):

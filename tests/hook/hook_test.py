@@ -113,7 +113,7 @@ def names(found, wanted):
 
 # --- the ways in
 
-def test_ways(built):
+def test_each_way_to_link_libuv_is_recorded(built):
     for way in ('shared', 'now', 'late', 'inside', 'exporting'):
         if way in built:
             found = record('./' + way)
@@ -124,7 +124,7 @@ def test_ways(built):
                 check(f'show it: weft out/{trace[0]}\n' in record.said, 'the way to it', record.said)
 
 
-def test_two_copies(built):
+def test_two_copies_of_libuv_are_recorded(built):
     """A separately loaded library in another file, beside the one that the program links."""
     shared = re.search(r'libuv\.so\.1 => (\S+)', run(['ldd', './shared'])[1])[1]
     shutil.copy(shared, 'copy.so')
@@ -134,13 +134,13 @@ def test_two_copies(built):
             check(len(re.findall(r'libuv [0-9.]+: ([0-9]+) of \1 calls', trace[1])) == copies, 'copies', trace[1])
 
 
-def test_unload(built):
+def test_libuv_loaded_again_is_recorded(built):
     for trace in record('./late', 'again'):
         has_work(trace, 4)
         all_taken(trace)
 
 
-def test_nothing_taken(built):
+def test_symbols_are_replaced_if_no_code_can_be_mapped(built):
     """If no new text can be mapped, symbols are replaced, which covers calls by name."""
     found = record('./shared', 'no-memfd')
     for trace in found:
@@ -152,7 +152,7 @@ def test_nothing_taken(built):
     check({p['kind'] for p in found[0][2]} - {'lock', 'condition'} == {'thread'}, 'what libc alone tells: also what one had to wait for', found)
 
 
-def test_why_not(built):
+def test_program_that_is_not_recorded_has_a_reason(built):
     if 'static' in built:
         names(record('./static'), [])
         check('linked statically' in record.said, 'static', record.said)
@@ -261,7 +261,7 @@ def write_starter():
             file.write(text)
 
 
-def test_other_root(built):
+def test_program_below_another_root_starts(built):
     """The loader prints no error for a program that cannot open weft's library: below another root, or as another user."""
     if os.getuid():
         print('skipped: another root directory needs root')
@@ -285,7 +285,7 @@ def test_other_root(built):
     check(found[0][:2] == found[1][:2] and 'ERROR: ld.so' not in found[1][2], 'a library in a folder that is closed to others', *found)
 
 
-def test_musl(built):
+def test_program_of_musl_runs_unrecorded(built):
     """A program of musl cannot load a library of glibc.  It runs as without weft, also as a child, and programs of glibc are recorded beside it."""
     if not shutil.which('musl-gcc'):
         print('skipped: programs of musl, for musl-gcc is not installed')
@@ -334,7 +334,7 @@ def test_musl(built):
 
 # --- hostile programs
 
-def test_ends(built):
+def test_ended_operations_are_kept_however_the_program_dies(built):
     for mood in ('_exit', 'kill', 'abort'):
         found = record('./shared', mood)
         names(found, ['shared-N'])
@@ -343,7 +343,7 @@ def test_ends(built):
             check([p['end'] for p in promises if p['kind'] == 'loop'] == ['pending'], mood, promises)
 
 
-def test_hostile(built):
+def test_program_that_closes_descriptors_or_confines_itself_is_recorded(built):
     for mood, times in (('close-all', 2), ('mdwe', 1), ('longjmp', 1), ('seccomp', 1)):
         for way in ('shared', 'late', 'inside'):
             if way not in built:
@@ -354,7 +354,7 @@ def test_hostile(built):
                 all_taken((way, runtimes, promises))
 
 
-def test_exceptions(built):
+def test_exception_leaves_a_recorded_callback(built):
     if 'throw' in built:
         for trace in record('./throw'):
             all_taken(trace)
@@ -363,7 +363,7 @@ def test_exceptions(built):
 
 # --- processes
 
-def test_processes(built):
+def test_each_child_process_has_its_trace(built):
     names(record('sh', '-c', './shared; env ./shared; timeout 60 ./late; exec ./shared'), ['late-N', 'shared-N', 'shared-N', 'shared-N'])
     found = record('./shared', 'exec')
     names(found, ['shared-N', 'shared-N.2'])
@@ -377,7 +377,7 @@ def test_processes(built):
             has_work(trace)
 
 
-def test_reading(built):
+def test_directory_of_traces_is_read_as_all_of_them(built):
     """A directory of one trace is that trace; of several traces, a verb for one lists them, and the others show all."""
     found = record('./shared')
     check(run([weft, 'events', 'out']) == run([weft, 'events', 'out/' + found[0][0]]), 'the only trace')
@@ -391,7 +391,7 @@ def test_reading(built):
     check(status == 0 or 'was built without' in said, 'a page of all', said)
 
 
-def test_daemon(built):
+def test_daemon_is_recorded(built):
     shutil.rmtree('out', ignore_errors=True)
     run([weft, 'record', '-o', 'out', '--', './shared', 'daemon'])
     deadline = time.monotonic() + 60
@@ -404,7 +404,7 @@ def test_daemon(built):
         has_work(trace)
 
 
-def test_user(built):
+def test_program_that_changes_its_user_continues_its_trace(built):
     """A program that starts as root and becomes another user continues its trace; a program that it executes then creates a trace in a folder of that user."""
     if os.getuid():
         print('skipped: user: only root can become another')
@@ -429,7 +429,7 @@ def test_user(built):
     check(os.getcwd() in said and not os.path.exists('out'), 'why that user records nothing', said)
 
 
-def test_jailed(built):
+def test_program_in_a_chroot_is_recorded(built):
     """A program that calls chroot() before its runtime, where no session exists, is recorded nevertheless."""
     if os.getuid():
         print('skipped: jailed: only root can leave for another root')
@@ -441,7 +441,7 @@ def test_jailed(built):
     check({'fs', 'timer', 'loop'} <= set(kinds), 'what is told of a program in another root', kinds)
 
 
-def test_killed(built):
+def test_trace_lasts_until_the_program_is_killed(built):
     """The trace of a sleeping program lasts until the program is killed."""
     shutil.rmtree('out', ignore_errors=True)
     with subprocess.Popen([weft, 'record', '-o', 'out', '--', 'sh', '-c', './shared sleeps; exit 4'], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
@@ -457,7 +457,7 @@ def test_killed(built):
     check('state      not finished: the program was killed' in run([weft, 'info', path])[1], 'that it was killed')
 
 
-def test_many(built):
+def test_many_children_leave_traces_only_if_they_use_libuv(built):
     """Children one after another: a trace for each that used libuv, none for the others.  WEFT_TEST_MANY=1000 runs more."""
     many = int(os.environ.get('WEFT_TEST_MANY', '100'))
     shutil.rmtree('out', ignore_errors=True)
@@ -470,7 +470,7 @@ def test_many(built):
 
 # --- the command
 
-def test_command(built):
+def test_weft_record_passes_on_signals_status_and_input(built):
     script = 'trap "echo got it; exit 5" TERM; echo ready; while :; do sleep 0.05; done'
     program = subprocess.Popen([weft, 'record', '-o', 'never', '--', 'sh', '-c', script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     check(program.stdout.readline() == 'ready\n', 'it is ready')

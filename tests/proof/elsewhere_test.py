@@ -46,7 +46,7 @@ def check(holds, what, *more):
         wrong.append(f'{what}: {more}')
 
 
-def test_recorder(folder, name, library, *flags):
+def test_recorded_program_prints_the_same_and_has_every_event(folder, name, library, *flags):
     """Checks that every event is in the trace, and that the program's output is unchanged."""
     many, hostile, trace = (os.path.join(folder, f'{program}-{name}') for program in ('many', 'hostile', 'trace'))
     compile_to(many, *flags, os.path.join(ROOT, 'tests/proof/many.c'), *library)
@@ -61,7 +61,7 @@ def test_recorder(folder, name, library, *flags):
     print(f'{name}: {info.get("events")} events\n{got.stdout}', end='')
 
 
-def test_met_by_64_bits(folder):
+def test_program_of_32_bits_runs_beside_a_64_bit_library(folder):
     """The library is preloaded into a program of another architecture: the loader prints an error, and the program continues."""
     plain = os.path.join(folder, 'plain')
     for library in RECORDER, HOOK:
@@ -77,7 +77,7 @@ def test_met_by_64_bits(folder):
     check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32-bit' not in got.stderr, 'weft record, a recorder of its own', got)
 
 
-def test_loaded_by_musl(folder, sources):
+def test_plugin_of_a_musl_program_records(folder, sources):
     """musl has no static TLS for libraries that are loaded while a program runs, so that a plugin's recorder has to be built for that."""
     plugin = os.path.join(folder, 'plugin.c')
     with open(plugin, 'w', encoding='utf-8') as file:
@@ -109,7 +109,7 @@ OF_THE_EMULATOR = {
 }
 
 
-def test_aarch64(folder, sources):
+def test_recorder_works_on_aarch64(folder, sources):
     """The tests of the recorder, with the core that reads the recordings."""
     cmocka = debian_arm64.fetch(FOLDER, 'libcmocka0', 'libcmocka.so.0')
     if not cmocka or not debian_arm64.fetch(FOLDER, 'libcmocka-dev', 'libcmocka.so') or not shutil.which('qemu-aarch64'):
@@ -148,15 +148,15 @@ def main():
         library = os.path.join(folder, 'libweft-record.so')
         linked = ['-L' + folder, '-lweft-record', '-Wl,-rpath,' + folder]
         if WHERE == 'aarch64':
-            status = test_aarch64(folder, sources)
+            status = test_recorder_works_on_aarch64(folder, sources)
             if status:
                 return status
         elif WHERE == 'musl':
             FLAGS.extend(['-idirafter', kernel_headers(folder)])
             compile_to(library, *SHARED, *sources)
-            test_recorder(folder, 'musl', linked)
-            test_recorder(folder, 'musl-static', ['-static', *sources])
-            test_loaded_by_musl(folder, sources)
+            test_recorded_program_prints_the_same_and_has_every_event(folder, 'musl', linked)
+            test_recorded_program_prints_the_same_and_has_every_event(folder, 'musl-static', ['-static', *sources])
+            test_plugin_of_a_musl_program_records(folder, sources)
         else:
             plain = os.path.join(folder, 'plain')
             with open(plain + '.c', 'w', encoding='utf-8') as source:
@@ -168,9 +168,9 @@ def main():
                 print('skipped: no kernel or no loader here for programs of 32 bits (libc6-i386)')
                 return 77
             compile_to(library, LARGE, *SHARED, *sources)
-            test_recorder(folder, 'off_t-32', linked)
-            test_recorder(folder, 'off_t-64', linked, LARGE)
-            test_met_by_64_bits(folder)
+            test_recorded_program_prints_the_same_and_has_every_event(folder, 'off_t-32', linked)
+            test_recorded_program_prints_the_same_and_has_every_event(folder, 'off_t-64', linked, LARGE)
+            test_program_of_32_bits_runs_beside_a_64_bit_library(folder)
     print('\n'.join(wrong))
     return 1 if wrong else 0
 
