@@ -119,7 +119,7 @@ int cli_html(struct cli_args *args)
 	if (is_empty && args->argc > 0)
 		return cli_fail_verb("html", "--empty takes no trace: %s", args->argv[0]);
 	if (!is_empty && args->argc == 0)
-		return cli_fail_verb("html", "no trace; usage: weft html [OPTIONS] %s", args->operands);
+		return cli_fail_missing(args, 0);
 	if (is_empty)
 		return (is_file ? write_page : write_directory)(NULL, 0, out);
 	struct open_plan **pictures;

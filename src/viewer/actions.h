@@ -31,19 +31,19 @@
 	X(ROWS_UP, "rows-up", CORE, VIEW, "Show rows further up", "ArrowUp", NONE)                                               \
 	X(ROWS_DOWN, "rows-down", CORE, VIEW, "Show rows further down", "ArrowDown", NONE)                                       \
 	X(ZOOM_PROMISE, "zoom-promise", CORE, VIEW, "Zoom to the promise", "z", BOTH)                                            \
-	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured span", "m", BOTH)                                            \
+	X(ZOOM_SPAN, "zoom-span", CORE, VIEW, "Zoom to the measured interval", "m", BOTH)                                        \
 	X(GO_TIME, "go-time", APP, VIEW, "Go to a time\xe2\x80\xa6", "@", MAIN)                                                  \
 	X(SET_START, "set-start", APP, VIEW, "Set the start\xe2\x80\xa6", "s", MAIN)                                             \
 	X(SET_DURATION, "set-duration", APP, VIEW, "Set the duration\xe2\x80\xa6", "d", MAIN)                                    \
 	X(METRICS, "metrics", CORE, SHOW, "Metrics", "Space", BOTH)                                                              \
 	X(THREADS, "threads", CORE, SHOW, "OS threads: CPU states", "T", BOTH)                                                   \
-	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Keep rows in place", "k", MAIN)                                                   \
+	X(HOLD_ROWS, "hold-rows", CORE, SHOW, "Show rows without a visible promise", "k", MAIN)                                  \
 	X(FOLD_SLEEP, "fold-sleep", CORE, SHOW, "Fold sleep", "S", MAIN)                                                         \
 	X(NAMES, "names", CORE, SHOW, "Names of rows at the left", "R", MAIN)                                                    \
 	X(INTERNALS, "internals", CORE, SHOW, "Rows for internals of runtimes", "I", MAIN)                                       \
 	X(OVERVIEW, "overview", CORE, SHOW, "Overview", "o", MAIN)                                                               \
 	X(LEGEND, "legend", CORE, SHOW, "Legend of the signs", "L", MAIN)                                                        \
-	X(BLAME, "blame", CORE, SHOW, "Blame: where the time went", "W", MAIN)                                                   \
+	X(BLAME, "blame", CORE, SHOW, "Flame graph: where the time went", "W", MAIN)                                             \
 	X(CLOCK, "clock", CORE, SHOW, "Time of day", "t", MAIN)                                                                  \
 	X(PANEL, "panel", APP, SHOW, "Side panel", "F9 p", MAIN)                                                                 \
 	X(FREE_AXES, "free-axes", CORE, SHOW, "Separate time axes", "x", MAIN)                                                   \
@@ -52,16 +52,16 @@
 	X(PREVIOUS_MATCH, "previous-match", CORE, FIND, "Previous match", "N Shift+F3 Ctrl+Shift+g", MAIN)                       \
 	X(SORT_MATCHES, "sort-matches", CORE, FIND, "Sort matches by time, duration, name", "O", MAIN)                           \
 	X(FILTER, "filter", CORE, FIND, "Dim promises that do not match", "f", MAIN)                                             \
-	X(RELATED, "related", CORE, WALK, "Highlight what the promise became or came from", "h", BOTH)                           \
+	X(RELATED, "related", CORE, WALK, "Highlight the promises merged with it", "h", BOTH)                                    \
 	X(LIKE, "like", CORE, WALK, "Find similar promises", "l", BOTH)                                                          \
 	X(STEP_LATER, "step-later", CORE, WALK, "Select the next promise in the row", "Shift+ArrowRight", NONE)                  \
 	X(STEP_EARLIER, "step-earlier", CORE, WALK, "Select the previous promise in the row", "Shift+ArrowLeft", NONE)           \
 	X(STEP_DOWN, "step-down", CORE, WALK, "Select the promise below", "Shift+ArrowDown", NONE)                               \
 	X(STEP_UP, "step-up", CORE, WALK, "Select the promise above", "Shift+ArrowUp", NONE)                                     \
-	X(NEXT_OFF, "next-off", CORE, WALK, "Next interval off CPU in a run", ".", NONE)                                         \
-	X(PREVIOUS_OFF, "previous-off", CORE, WALK, "Previous interval off CPU in a run", ",", NONE)                             \
-	X(MEASURE, "measure", CORE, WALK, "Measure the promise, or extend the span to it", "M", BOTH)                            \
-	X(CLEAR, "clear", CORE, WALK, "Clear span, highlights, selection", "Escape", MAIN)                                       \
+	X(NEXT_OFF, "next-off", CORE, WALK, "Next time off CPU of a running promise", ".", NONE)                                 \
+	X(PREVIOUS_OFF, "previous-off", CORE, WALK, "Previous time off CPU of a running promise", ",", NONE)                     \
+	X(MEASURE, "measure", CORE, WALK, "Measure the promise, or extend the interval to it", "M", BOTH)                        \
+	X(CLEAR, "clear", CORE, WALK, "Clear interval, highlights, selection", "Escape", MAIN)                                   \
 	X(FINDINGS, "findings", APP, WALK, "Findings: detected problems", "e", BOTH)                                             \
 	X(TABLE, "table", APP, WALK, "Table: durations by type", "q", BOTH)                                                      \
 	X(LIVE, "live", APP, WALK, "Live: promises in flight now or at the end", "F", BOTH)                                      \
@@ -79,12 +79,12 @@
 	X(FOLD_SITE, "fold-site", CORE, WALK, "Fold or unfold this site", "J", BOTH)                                             \
 	X(FOLD_LIBRARY, "fold-library", CORE, WALK, "Fold or unfold this library", "K", BOTH)                                    \
 	X(GROUP, "group", CORE, SHOW, "Group rows by kind, site, library, OS thread", "G", MAIN)                                 \
-	X(FOLD_THIN, "fold-thin", CORE, SHOW, "Fold tracks when rows get too low", "g", MAIN)                                    \
+	X(FOLD_THIN, "fold-thin", CORE, SHOW, "Fold low tracks automatically", "g", MAIN)                                        \
 	X(UNFOLD_ALL, "unfold-all", CORE, WALK, "Unfold everything", "v", BOTH)                                                  \
 	X(GO_AWAITED, "go-awaited", CORE, WALK, "Go to what the promise waits for", "a", BOTH)                                   \
 	X(GO_RESOLVER, "go-resolver", CORE, WALK, "Go to what resolved the promise", "r", BOTH)                                  \
 	X(GO_CREATOR, "go-creator", CORE, WALK, "Go to the creator", "c", BOTH)                                                  \
-	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to what the promise woke", "w", BOTH)                                            \
+	X(GO_WOKEN, "go-woken", CORE, WALK, "Go to the promise that it woke", "w", BOTH)                                         \
 	X(BACK, "back", CORE, WALK, "Back", "Alt+ArrowLeft Backspace", BOTH)                                                     \
 	X(FORWARD, "forward", CORE, WALK, "Forward", "Alt+ArrowRight", MAIN)                                                     \
 	X(SHORTCUTS, "shortcuts", APP, HELP, "Keys and gestures", "? F1", MAIN)
@@ -135,9 +135,9 @@ bool weft_action_key(enum weft_action action, int n, char key[16], unsigned *mod
 	X("Shift + wheel", "Move the picture in time")                                                                           \
 	X("Ctrl + wheel", "Move the rows up and down")                                                                           \
 	X("Click, tap", "Select a promise")                                                                                      \
-	X("Double click", "Unfold a line, or highlight the promises it became or came from")                                     \
+	X("Double click", "Unfold a line, or highlight the promises merged with it")                                             \
 	X("Right click, long press", "Open the menu of a promise")                                                               \
-	X("Shift + drag, drag in the ruler", "Measure a time span")                                                              \
+	X("Shift + drag, drag in the ruler", "Measure an interval")                                                              \
 	X("Click on a name, on its triangle", "Select the promise of the row; fold or unfold the row")                           \
 	X("Drag in the overview", "Move the visible interval, or its edges")
 

@@ -234,7 +234,7 @@ static void add_evidence(struct weft_rows *rows, const struct weft_finding *f, c
 	    [WEFT_EVIDENCE_CHAIN] = "Wait chain",
 	    [WEFT_EVIDENCE_CAUSE] = "Cause",
 	    [WEFT_EVIDENCE_VICTIM] = "Delayed promises",
-	    [WEFT_EVIDENCE_LIKE] = "Similar cases",
+	    [WEFT_EVIDENCE_LIKE] = "Similar findings",
 	    [WEFT_EVIDENCE_NOTE] = "Notes"};
 	bool is_first = true;
 	for (size_t i = 0; i < f->evidence_count; i++) {

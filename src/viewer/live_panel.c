@@ -149,7 +149,7 @@ static void write_moment(struct weft__writer *w)
 	while (step_ns < m->end_ns / 1000)
 		step_ns *= 10;
 	weft_clock_print(time, sizeof time, m, &w->v->clock, m->end_ns, step_ns);
-	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(may_run(m->trace) ? "Now" : "At the end"),
+	weft__rows_add(w->to, WEFT_ROW_TITLE, WEFT__TEXT(may_run(m->trace) ? "Now" : "At the end of the trace"),
 	    WEFT__TEXT("%s: %s", time, weft_live_format_flight(top, flight)));
 	weft__rows_add(w->to, WEFT_ROW_TEXT,
 	    WEFT__TEXT("The columns ended, ran and late cover the last %s", weft_duration_text(span, top->to_ns - top->from_ns)),

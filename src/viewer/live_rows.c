@@ -19,7 +19,7 @@ static const struct weft_live_column tree_columns[] = {{"AGE", 8, true, true, ""
     {"PROMISE", 0, false, false, NULL, NULL}, {"WAITS FOR", 0, false, false, "waits for ", ""}};
 static const struct weft_live_column waits_columns[] = {{"WAITS", 8, true, true, "waits ", ""},
     {"PROMISE", 0, false, false, NULL, NULL}, {"FOR", 0, false, false, "for ", ""},
-    {"FINALLY FOR", 0, false, false, "finally for ", ""}};
+    {"END OF CHAIN", 0, false, false, "finally for ", ""}};
 static const struct weft_live_column late_columns[] = {
     {"LATE BY", 8, true, true, "late by ", ""}, {"AGO", 8, true, true, "", " ago"}, {"PROMISE", 0, false, false, NULL, NULL}};
 static const struct weft_live_column threads_columns[] = {{"", BAR, false, false, NULL, NULL},

@@ -204,7 +204,7 @@ static void write_times(struct writer *w, uint32_t promise)
 {
 	struct weft_state_times t = weft_promise_info_times(w->source->facts, promise);
 	int64_t all = t.waiting_ns + t.ready_ns + t.running_ns;
-	add_row(w, WEFT_ROW_HEADING, TEXT("Its own time"), 0);
+	add_row(w, WEFT_ROW_HEADING, TEXT("Time of this promise"), 0);
 	write_time(w, "waiting", t.waiting_ns, all);
 	write_time(w, "ready", t.ready_ns, all);
 	write_time(w, "running", t.running_ns, all);
@@ -226,7 +226,7 @@ static const struct section {
     {WEFT_RELATION_SIGNALLED_BY, "Signalled by", true},
     {WEFT_RELATION_RESOLVED_BY, "Resolved by", false},
     {WEFT_RELATION_BECAME, "Became", false},
-    {WEFT_RELATION_CAME_FROM, "Came from", false},
+    {WEFT_RELATION_CAME_FROM, "Merged from", false},
     {WEFT_RELATION_AWAITED_BY, "Waited for by", false},
     {WEFT_RELATION_READ_BY, "Result read by", false},
     {WEFT_RELATION_SIGNALLED, "Signalled", false},
@@ -259,7 +259,7 @@ static void write_section(struct writer *w, uint32_t promise, const struct secti
 		return;
 	add_row(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft_number_text(number, count)) : 0);
 	if (first > 0)
-		add_row(w, WEFT_ROW_MORE, TEXT("%s before these", weft_number_text(number, first)), 0);
+		add_row(w, WEFT_ROW_MORE, TEXT("%s earlier, not shown", weft_number_text(number, first)), 0);
 	for (size_t i = 0; i < shown; i++)
 		write_link(w, &facts[i]);
 	if (first + shown < count)

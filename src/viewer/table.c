@@ -227,7 +227,7 @@ static void write_groups(struct weft__writer *w)
 int weft_table_fill(struct weft_rows *rows, struct weft_viewer *v, struct weft_error *err)
 {
 	static const char *const scopes[] = {
-	    [WEFT_SCOPE_WHOLE] = "Whole trace", [WEFT_SCOPE_SEEN] = "Visible interval", [WEFT_SCOPE_SPAN] = "Measured span"};
+	    [WEFT_SCOPE_WHOLE] = "Whole trace", [WEFT_SCOPE_SEEN] = "Visible interval", [WEFT_SCOPE_SPAN] = "Measured interval"};
 	struct weft__writer all = {v, rows}, *w = &all;
 	if (!weft__rows_begin(rows))
 		return weft_error_set(err, WEFT_ENOMEM, "no memory for rows");

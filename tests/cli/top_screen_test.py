@@ -78,7 +78,7 @@ def every_key_has_an_effect():
 
         # By Enter, and back.
         t.type('3')
-        t.until('who waits', 'FINALLY FOR')
+        t.until('who waits', 'END OF CHAIN')
         t.until('for whom in the end', lambda s: any('"report"' in line and '"query"' in line and '"answer"' in line for line in s.split('\n')))
         t.type('/')
         t.write('report')
@@ -93,7 +93,7 @@ def every_key_has_an_effect():
         t.type('BSpace')
         t.until('back once', lambda s: s.split('\n')[4].startswith('query'))
         t.type('Escape', 'Escape')
-        t.until('back to the table', 'FINALLY FOR')
+        t.until('back to the table', 'END OF CHAIN')
         t.type('y')
         t.until('why?', lambda s: '› why?' in s and 'paused' in s)
         t.type('Escape', 'Space')
@@ -274,7 +274,7 @@ def many_promises_are_summed_up():
         t.type('f')
         t.until('that one alone', lambda s: '"client 4711"' in s and '"client 4710"' not in s)
         t.type('f', '3')
-        t.until('who waits', 'FINALLY FOR')
+        t.until('who waits', 'END OF CHAIN')
         t.type('q')
         t.until('it ended well', 'ended: 0')
 

@@ -33,7 +33,7 @@ def search_runs_while_typing():
         until('they are yellow', lambda: app.share(YELLOW) > before + 1, app)
         app.picture('searching')
         listed = [row[4] for row in app.until('a list of them', lambda w: len(w['matches']) >= min(some, 100))['matches']]
-        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after these'), listed
+        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after the last shown'), listed
         app.key('Return')
         first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
         app.until('with its number', lambda w: w['count'].startswith('1 of ') and w['matches'][0][2])
@@ -222,7 +222,7 @@ def row_in_flight_selects_its_promise():
         app.key('F')
         window = app.until('what is in flight', lambda w: w['side'] == 'live' and w['in_flight'])
         rows = window['in_flight']
-        assert rows[0][0] == 'title' and rows[0][4] == 'At the end' and '7 in flight' in rows[0][5], rows[0]
+        assert rows[0][0] == 'title' and rows[0][4] == 'At the end of the trace' and '7 in flight' in rows[0][5], rows[0]
         assert [row[4].split(' (')[0] for row in rows if row[0] == 'summary'] == ['Types', 'In flight', 'Waits', 'Threads', 'Counters'], rows
         main = next(row for row in rows if row[0] == 'entry' and 'finally for' in row[5])
         assert main[4] == 'bind 9 "main"' and main[5].startswith('waits 2.0'), main
@@ -374,7 +374,7 @@ def table_is_sorted_filtered_and_measured():
         app.until('the most frequent first', lambda w: counts(w) and counts(w) == sorted(counts(w), reverse=True) and names(w) != names(before))
         viewer = app.settled()
         app.drag(viewer['x'] + 200, viewer['y'] + 200, 100, 0, 'shift')
-        app.until('the table of the span', lambda w: w['types'][0][4] == 'Measured span' and sum(counts(w)) < sum(counts(before)))
+        app.until('the table of the span', lambda w: w['types'][0][4] == 'Measured interval' and sum(counts(w)) < sum(counts(before)))
         app.focus_canvas()
         app.key('Escape')
         app.until('the whole trace again', lambda w: w['types'][0][4] == 'Whole trace')

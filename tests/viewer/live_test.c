@@ -45,7 +45,7 @@ static void test_promises_in_flight_are_listed(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
-	assert_string_equal(said(v), "title: At the end|1.000 ms: 3 in flight\n"
+	assert_string_equal(said(v), "title: At the end of the trace|1.000 ms: 3 in flight\n"
 				     "text: The columns ended, ran and late cover the last 1.00 ms|\n"
 				     "summary: Types (6)|\n"
 				     "finding> task \"main loop\"|1 in flight" DOT "oldest 1.00 ms" DOT "ran 207 \xc2\xb5s\n"
@@ -173,7 +173,7 @@ static void test_row_keeps_its_promise_after_a_refresh(void **state)
 	assert_int_equal(now->selected, with_id(now, 4));
 	weft_viewer_press_row(now, &ends);
 	assert_int_equal(now->selected, with_id(now, 4));
-	assert_non_null(strstr(said(now), "At the end|1.00 s: 4 in flight\n"));
+	assert_non_null(strstr(said(now), "At the end of the trace|1.00 s: 4 in flight\n"));
 	weft_compare_finish(&c);
 	weft_rows_finish(&rows);
 }

@@ -162,7 +162,7 @@ static void test_table_rows_lead_to_promises(void **state)
 	weft_viewer_measure_selected(v);
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_SPAN);
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
-	assert_string_equal(rows.rows[0].name, "Measured span");
+	assert_string_equal(rows.rows[0].name, "Measured interval");
 	assert_true(weft_viewer_clear(v));
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
 	assert_string_equal(rows.rows[0].name, "Whole trace");

@@ -113,15 +113,15 @@ export const tests = {
 		const first = ["Home", "Shift+ArrowDown"]; // a promise is selected
 		const before = {
 			"Show the whole trace": ["+"], "Zoom out": ["+", "+"], "Move earlier": ["+", "+", "ArrowRight", "ArrowRight"], "Move later": ["+", "+"],
-			"Move a screen earlier": ["+", "+", "+", "PageDown"], "Move a screen later": ["+", "+", "+"], "Zoom to the measured span": ["M", "+"],
+			"Move a screen earlier": ["+", "+", "+", "PageDown"], "Move a screen later": ["+", "+", "+"], "Zoom to the measured interval": ["M", "+"],
 			"Next match": ["l"], "Previous match": ["l"], "Dim promises that do not match": ["l"], "Unfold everything": ["b"], "Show everything again": ["i"],
 			"Back": ["+"], "Forward": ["+", "Alt+ArrowLeft"],
 			"Select the promise above": ["Shift+ArrowDown"], "Select the previous promise in the row": ["Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"],
-			"Select the next promise in the row": ["Shift+ArrowDown", "Shift+ArrowDown"], "Clear span, highlights, selection": [], "Fold or unfold this kind": ["Shift+ArrowDown"],
+			"Select the next promise in the row": ["Shift+ArrowDown", "Shift+ArrowDown"], "Clear interval, highlights, selection": [], "Fold or unfold this kind": ["Shift+ArrowDown"],
 		};
 		/* What this page has nothing for: another trace's axis, a program to follow, the kernel's events; what needs many rows. */
-		const elsewhere = ["OS threads: CPU states", "Next interval off CPU in a run", "Previous interval off CPU in a run", "Separate time axes", "Reload the trace", "Fold tracks when rows get too low", "Go to what the promise waits for", "Go to what resolved the promise",
-			"Go to the creator", "Go to what the promise woke", "Keep rows in place", "Copy a link to this view", "Show rows further up", "Show rows further down",
+		const elsewhere = ["OS threads: CPU states", "Next time off CPU of a running promise", "Previous time off CPU of a running promise", "Separate time axes", "Reload the trace", "Fold low tracks automatically", "Go to what the promise waits for", "Go to what resolved the promise",
+			"Go to the creator", "Go to the promise that it woke", "Show rows without a visible promise", "Copy a link to this view", "Show rows further up", "Show rows further down",
 			"Next match", "Previous match", "Sort matches by time, duration, name", "Hide this kind", "Hide similar promises", "Show only this kind", "Show only similar promises", "Rows for internals of runtimes"];
 		const list = await open(file("by-key.html"));
 		await list.keyboard.press("?");
@@ -382,7 +382,7 @@ export const tests = {
 		await page.locator(".popup").waitFor();
 		await touch("touchEnd");
 		await still(page); // the menu stays when the finger goes
-		await page.getByRole("menuitem", {name: "Zoom to the measured span"}).tap();
+		await page.getByRole("menuitem", {name: "Zoom to the measured interval"}).tap();
 		const measured = await seen(page, now => now.span < span / 2);
 		assert.ok(Math.abs(measured.span / span - 100 / 390) < 0.1, `${measured.span} of ${span}`); // an end may be at an event nearby
 		await close(page);

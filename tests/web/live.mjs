@@ -222,7 +222,7 @@ export const tests = {
 		await says(/^4 · min 0 · max 4$/);
 		clients.forEach(client => client.destroy());
 		await stop(program);
-		await says("At the end");
+		await says("At the end of the trace");
 		await stop(server);
 		await told(page, "weft serve no longer answers");
 		page.complaints = page.complaints.filter(text => !/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(text));

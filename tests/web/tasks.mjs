@@ -380,7 +380,7 @@ export const tests = {
 	async "two actions list promises in flight of a hanging program"() {
 		const page = await open(file("bad.html")), person = new Person(page), flight = page.getByRole("region", {name: "Live"});
 		await person.key("F");
-		await flight.getByText("At the end").waitFor();
+		await flight.getByText("At the end of the trace").waitFor();
 		assert.match(await flight.locator("header .value").textContent(), /: 7 in flight, and 2 that need not end$/);
 		assert.deepEqual((await flight.locator("h3").allTextContents()).map(text => text.split(" (")[0]), ["Types", "In flight", "Waits", "Threads", "Counters"]);
 		const waits = flight.getByRole("button", {name: /^bind 9 "main", waits .* finally for task 14 "ARP response"$/});
