@@ -7,71 +7,24 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "adapters/hook/callers.h"
 #include "adapters/hook/entry.h"
 #include "adapters/hook/load.h"
 #include "adapters/hook/module.h"
+#include "adapters/hook/patches.h"
 #include "adapters/hook/session.h"
-#include "wire/attach.h"
-
-bool weft__hook_is_attached;
-
-static bool is_listing;
-static struct weft_attach_patch *patches;
-/* Exported, so that the other process finds it in the memory of the program. */
-__attribute__((visibility("default"))) extern struct weft_attach weft_hook_attachment;
-struct weft_attach weft_hook_attachment = {.mark = WEFT_ATTACH_MARK};
-static struct weft_attach *const attachment = &weft_hook_attachment;
-
-bool weft__hook_is_listing(void)
-{
-	return is_listing;
-}
-
-static bool is_listed(void *at)
-{
-	for (uint32_t i = 0; i < attachment->count; i++)
-		if (patches[i].at == (uintptr_t)at)
-			return true;
-	return false;
-}
-
-/* Only one OS thread lists at a time: the thread that attaches, or a thread that holds the loader's lock. */
-static bool list_patch(void *at, const void *bytes, size_t count, bool is_code)
-{
-	if (is_listed(at))
-		return true;
-	if (count > sizeof patches->before || attachment->count == WEFT_ATTACH_MAX_PATCHES) {
-		attachment->is_full = true;
-		return false;
-	}
-	struct weft_attach_patch *p = &patches[attachment->count];
-	*p = (struct weft_attach_patch){.at = (uintptr_t)at, .bytes = (uint32_t)count, .is_code = is_code};
-	memcpy(p->before, at, count);
-	memcpy(p->after, bytes, count);
-	__atomic_store_n(&attachment->count, attachment->count + 1, __ATOMIC_RELEASE);
-	return true;
-}
-
-bool weft__hook_patch(int memory, void *at, const void *bytes, size_t count, bool is_code)
-{
-	if (weft__hook_is_attached && !list_patch(at, bytes, count, is_code))
-		return false;
-	return is_listing || (memory >= 0 && pwrite(memory, bytes, count, (off_t)(uintptr_t)at) == (ssize_t)count);
-}
 
 void weft__hook_leave_out(const char *promises)
 {
-	const size_t length = strlen(attachment->left_out);
-	snprintf(attachment->left_out + length, sizeof attachment->left_out - length, "%s%s", length ? " and " : "", promises);
+	const size_t length = strlen(weft_hook_attachment.left_out);
+	snprintf(weft_hook_attachment.left_out + length, sizeof weft_hook_attachment.left_out - length, "%s%s",
+	    length ? " and " : "", promises);
 }
 
 const char *weft__hook_get_left_out(void)
 {
-	return attachment->left_out;
+	return weft_hook_attachment.left_out;
 }
 
 static void redirect_import(void *ctx, const char *name, void **pointer)
@@ -86,9 +39,7 @@ static void redirect_import(void *ctx, const char *name, void **pointer)
 	if (!s)
 		return;
 	void *wrapper = (void *)(weft__hook_own_module.base + s->st_value);
-	if (is_listing)
-		list_patch(pointer, &wrapper, sizeof wrapper, false);
-	else if (list_patch(pointer, &wrapper, sizeof wrapper, false))
+	if (weft__patches_list(pointer, &wrapper, sizeof wrapper, false) && !weft__hook_is_listing())
 		weft__write_protected(pointer, &wrapper, sizeof wrapper);
 }
 
@@ -99,36 +50,20 @@ void weft__hook_redirect_libc(const struct weft__module *from)
 		weft__module_each_import(from, redirect_import, (void *)(uintptr_t)from);
 }
 
-/* Returns whether the other process has written the patches, so that loads of libraries are noticed. */
-static bool is_applied(void)
-{
-	for (uint32_t i = 0; i < attachment->count; i++)
-		if (patches[i].is_code)
-			return memcmp((const void *)(uintptr_t)patches[i].at, patches[i].after, patches[i].bytes) == 0;
-	return false;
-}
-
 /* Loads the recorder at the first attachment; a later attachment searches modules that were loaded meanwhile, and may name
  * another directory. */
 static bool attach(const char *session)
 {
 	static bool is_known;
-	if (!patches) {
-		void *memory = mmap(NULL, WEFT_ATTACH_MAX_PATCHES * sizeof *patches, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (memory == MAP_FAILED)
-			return false;
-		patches = memory;
-		attachment->patches = (uintptr_t)patches;
-	}
-	weft__hook_is_attached = is_listing = true;
-	is_known = weft__hook_attach_session(session, is_known, !is_applied());
-	is_listing = false;
+	if (!weft__patches_begin_list())
+		return false;
+	is_known = weft__hook_attach_session(session, is_known, !weft__patches_are_applied());
+	weft__patches_end_list();
 	return is_known;
 }
 
 __attribute__((visibility("default"))) void weft_hook_attach(const char *session);
 void weft_hook_attach(const char *session)
 {
-	attachment->is_accepted = attach(session);
+	weft_hook_attachment.is_accepted = attach(session);
 }

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "adapters/hook/attach.h"
 #include "adapters/hook/move.h"
+#include "adapters/hook/patches.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10u

@@ -23,6 +23,7 @@
 #include "adapters/hook/directory.h"
 #include "adapters/hook/entry.h"
 #include "adapters/hook/module.h"
+#include "adapters/hook/patches.h"
 #include "adapters/hook/signals.h"
 #include "adapters/hook/state.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "adapters/base/thread_sleep.h"
-#include "adapters/hook/attach.h"
 #include "adapters/hook/frames.h"
+#include "adapters/hook/patches.h"
 #include "adapters/hook/session.h"
 #include "adapters/uv/callback.h"
 #include "adapters/uv/object.h"
