@@ -6,7 +6,8 @@
  * file in the directory, the file gets its note at once.
  *
  * A process of its own watches, in a session of its own: a user who kills a hanging program often kills its whole process group,
- * and weft record with it.  The watching process ends with weft record.
+ * and weft record with it.  The watching process ends with weft record, and is no child of weft record, whose only child is the
+ * command.
  *
  * Each watched process costs a file descriptor, and any user may make directories in the folder for that user.  So in a user's
  * folder only processes of that user are watched, with only a share of the descriptors.  SPDX-License-Identifier: ISC */
@@ -52,8 +53,8 @@ struct watched {
 };
 
 struct exit_watch {
-	pid_t watcher; /* the process that watches */
-	int end_fd;    /* pipe to the watcher; the watcher ends when the pipe is closed */
+	int end_fd;   /* pipe to the watcher; the watcher ends when the pipe is closed */
+	int ended_fd; /* pipe from the watcher; the pipe is closed when the watcher ends */
 };
 
 /* State of the watcher. */
@@ -373,41 +374,62 @@ _Noreturn static void run_watcher(struct watch *w, int parent)
 	_exit(CLI_OK);
 }
 
+/* Starts the watcher as a child of a process that ends at once.  Returns whether it runs. */
+static bool start_watcher(struct watch *w, const int end[2], const int ended[2])
+{
+	int status;
+	const pid_t starter = fork();
+	if (starter == 0) {
+		const pid_t watcher = fork();
+		if (watcher != 0)
+			_exit(watcher < 0 ? CLI_ERROR : CLI_OK);
+		close(end[1]);
+		close(ended[0]);
+		run_watcher(w, end[0]);
+	}
+	return starter > 0 && waitpid(starter, &status, 0) == starter && status == 0;
+}
+
+static void close_both(int a, int b)
+{
+	if (a >= 0)
+		close(a);
+	if (b >= 0)
+		close(b);
+}
+
 struct exit_watch *exit_watch_begin(const char *folder)
 {
 	struct watch w = {.session = folder, .inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK)};
 	struct exit_watch *exit_watch = malloc(sizeof *exit_watch);
-	int end[2] = {-1, -1};
-	pid_t watcher = -1;
-	if (exit_watch && w.inotify_fd >= 0 && pipe2(end, O_CLOEXEC) == 0) {
+	int end[2] = {-1, -1}, ended[2] = {-1, -1};
+	bool is_started = false;
+	if (exit_watch && w.inotify_fd >= 0 && pipe2(end, O_CLOEXEC) == 0 && pipe2(ended, O_CLOEXEC) == 0) {
 		watch_folder(&w, folder, IN_CREATE | IN_MOVED_TO);
-		watcher = fork();
-		if (watcher == 0) {
-			close(end[1]);
-			run_watcher(&w, end[0]);
-		}
-		close(end[0]);
+		is_started = start_watcher(&w, end, ended);
 	}
 	if (w.inotify_fd >= 0)
 		close(w.inotify_fd);
 	for (size_t i = 0; i < MAX_FOLDERS; i++)
 		free(w.folders[i]);
-	if (watcher < 0) {
-		if (end[1] >= 0)
-			close(end[1]);
+	close_both(end[0], ended[1]);
+	if (!is_started) {
+		close_both(end[1], ended[0]);
 		free(exit_watch);
 		return NULL;
 	}
-	*exit_watch = (struct exit_watch){watcher, end[1]};
+	*exit_watch = (struct exit_watch){.end_fd = end[1], .ended_fd = ended[0]};
 	return exit_watch;
 }
 
 void exit_watch_end(struct exit_watch *exit_watch)
 {
-	int status;
+	char byte;
 	if (!exit_watch)
 		return;
 	close(exit_watch->end_fd);
-	waitpid(exit_watch->watcher, &status, 0);
+	while (read(exit_watch->ended_fd, &byte, 1) < 0 && errno == EINTR)
+		;
+	close(exit_watch->ended_fd);
 	free(exit_watch);
 }

@@ -43,7 +43,7 @@ static void *ask(void *address)
 	for (int i = 0; i < QUESTIONS && (!strcmp(mode, "lines") || !strcmp(mode, "pairs")); i++) {
 		const size_t size = !strcmp(mode, "lines") ? 5 : 10;
 		for (size_t sent = 0; sent < 10; sent += size)
-			if (send(fd, "find\nname\n" + sent, size, MSG_NOSIGNAL) < 0)
+			if (send(fd, &"find\nname\n"[sent], size, MSG_NOSIGNAL) < 0)
 				return NULL;
 		if (recv(fd, line, sizeof line, 0) <= 0 || i == QUESTIONS - 1)
 			exit(0);
