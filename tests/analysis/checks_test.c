@@ -56,7 +56,7 @@ static void repeated_ends_of_one_type_are_one_finding(void **state)
 }
 
 /* With a stopped clock both ends have the same time. */
-static void two_ends_at_the_same_time_are_reported(void **state)
+static void second_end_of_a_promise_at_the_same_time_is_reported(void **state)
 {
 	start_recording();
 	weft_id task = answer();
@@ -199,7 +199,7 @@ static void thread_without_a_remaining_signaller_hangs(void **state)
 /* ---- Locks ---- */
 
 /* A lock is released, and its waiter does not run until the program is killed that much later. */
-static void untaken_lock_shortly_before_a_kill_is_not_a_hang(void **state)
+static void lock_released_shortly_before_a_kill_is_not_a_hang(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
 		start_recording();
@@ -754,12 +754,12 @@ int main(void)
 	    cmocka_unit_test(a_timer_is_never_slow),
 	    cmocka_unit_test(connection_left_open_is_reported),
 	    cmocka_unit_test(repeated_ends_of_one_type_are_one_finding),
-	    cmocka_unit_test(two_ends_at_the_same_time_are_reported),
+	    cmocka_unit_test(second_end_of_a_promise_at_the_same_time_is_reported),
 	    cmocka_unit_test(late_result_of_cancelled_promise_is_no_finding),
 	    cmocka_unit_test(work_running_after_a_timeout_is_wasted),
 	    cmocka_unit_test(work_ignoring_its_cancellation_is_wasted),
 	    cmocka_unit_test(thread_without_a_remaining_signaller_hangs),
-	    cmocka_unit_test(untaken_lock_shortly_before_a_kill_is_not_a_hang),
+	    cmocka_unit_test(lock_released_shortly_before_a_kill_is_not_a_hang),
 	    cmocka_unit_test(response_is_overdue_after_20_times_the_slowest),
 	    cmocka_unit_test(pending_promise_with_new_inputs_is_uncertainly_stuck),
 	    cmocka_unit_test(idle_wait_of_a_repeating_consumer_is_informational),

@@ -833,7 +833,7 @@ static bool is_exhausted_after(unsigned times)
 	return found;
 }
 
-static void only_the_first_16_intervals_of_a_full_pool_are_examined(void **state)
+static void exhausted_pool_is_found_only_in_its_first_16_full_intervals(void **state)
 {
 	assert_true(is_exhausted_after(0));
 	assert_true(is_exhausted_after(15));
@@ -963,7 +963,7 @@ int main(void)
 	    cmocka_unit_test(timer_that_was_due_by_its_label_is_late_after_a_long_sleep),
 	    cmocka_unit_test(run_before_the_first_sleep_is_no_stall),
 	    cmocka_unit_test(backlog_is_reported_for_the_first_16_types),
-	    cmocka_unit_test(only_the_first_16_intervals_of_a_full_pool_are_examined),
+	    cmocka_unit_test(exhausted_pool_is_found_only_in_its_first_16_full_intervals),
 	    cmocka_unit_test(promise_that_waits_while_many_later_ones_run_starves),
 	    cmocka_unit_test(promises_starving_together_are_one_finding),
 	};

@@ -57,7 +57,7 @@ static void sleeping_loop_lists_the_handles_keeping_it_alive(void **state)
 	forget();
 }
 
-static void running_or_returned_loop_is_no_finding(void **state)
+static void loop_that_runs_or_has_returned_is_no_finding(void **state)
 {
 	for (int returned = 0; returned < 2; returned++) {
 		start_recording();
@@ -504,7 +504,7 @@ static void lost_wakeup_names_the_late_waiter_and_the_signal(void **state)
 }
 
 /* The condition woke another promise, and was not signalled again. */
-static void wait_after_the_last_signal_reports_the_delay(void **state)
+static void wait_that_begins_after_the_last_signal_shows_by_how_much(void **state)
 {
 	start_recording();
 	weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -723,7 +723,7 @@ static void waiters_of_one_promise_are_one_finding(void **state)
 }
 
 /* Pictures show a pending promise until its last event. */
-static void hold_extends_both_promises_and_release_the_lock(void **state)
+static void pending_holder_and_lock_last_until_their_last_event(void **state)
 {
 	start_recording();
 	weft_id holder = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
@@ -745,7 +745,7 @@ static void hold_extends_both_promises_and_release_the_lock(void **state)
 }
 
 /* Repeated events of a state dump do not affect later events. */
-static void events_after_a_repeated_await_are_read(void **state)
+static void events_after_a_repeated_await_enter_the_model(void **state)
 {
 	start_recording();
 	weft_id waiter = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
@@ -762,7 +762,7 @@ static void events_after_a_repeated_await_are_read(void **state)
 	forget();
 }
 
-static void counters_keep_all_samples(void **state)
+static void model_keeps_all_samples_of_each_counter(void **state)
 {
 	enum { SAMPLES = 100, COUNTERS = 4 };
 	static struct weft_record_text names[COUNTERS] = {
@@ -842,7 +842,7 @@ static void promise_awaiting_itself_is_a_cycle(void **state)
 
 /* ---- Failures ---- */
 
-static void every_spelling_of_cancelled_is_no_failure(void **state)
+static void error_that_says_cancelled_in_any_spelling_is_no_failure(void **state)
 {
 	static const char *const spellings[] = {"cancelled", "Lwt.Canceled", "ECANCELED", "operation canceled"};
 	start_recording();
@@ -1001,7 +1001,7 @@ static void next_request_from_a_callback_is_no_misuse(void **state)
 }
 
 /* The outside ends a request of source code, whose callback creates the next one, as an fs request of Node.js. */
-static void callback_after_an_end_from_outside_is_no_misuse(void **state)
+static void callback_of_a_request_ended_by_the_system_is_no_misuse(void **state)
 {
 	start_recording();
 	weft_id first = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_FS, WEFT_SITE()), second;
@@ -1018,7 +1018,7 @@ static void callback_after_an_end_from_outside_is_no_misuse(void **state)
 }
 
 /* The first test: its first recording has id 1. */
-static void use_of_an_id_never_created_is_reported(void **state)
+static void use_of_a_promise_that_was_never_created_is_reported(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		weft_id before = kept ? 0 : 77777, p;
@@ -1386,9 +1386,9 @@ static void recently_active_promise_at_a_kill_is_in_flight(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(use_of_an_id_never_created_is_reported),
+	    cmocka_unit_test(use_of_a_promise_that_was_never_created_is_reported),
 	    cmocka_unit_test(sleeping_loop_lists_the_handles_keeping_it_alive),
-	    cmocka_unit_test(running_or_returned_loop_is_no_finding),
+	    cmocka_unit_test(loop_that_runs_or_has_returned_is_no_finding),
 	    cmocka_unit_test(loop_closed_before_its_handles_is_an_alarm),
 	    cmocka_unit_test(endlessly_called_handle_spins),
 	    cmocka_unit_test(finished_spin_is_uncertain),
@@ -1406,7 +1406,7 @@ int main(void)
 	    cmocka_unit_test(label_of_a_merged_promise_names_its_target),
 	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
 	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
-	    cmocka_unit_test(callback_after_an_end_from_outside_is_no_misuse),
+	    cmocka_unit_test(callback_of_a_request_ended_by_the_system_is_no_misuse),
 	    cmocka_unit_test(work_with_all_workers_asleep_is_a_lost_wakeup),
 	    cmocka_unit_test(released_lock_not_taken_by_its_sleeping_loop_hangs),
 	    cmocka_unit_test(failures_of_one_type_error_and_site_are_one_finding),
@@ -1417,7 +1417,7 @@ int main(void)
 	    cmocka_unit_test(semaphore_holder_is_named),
 	    cmocka_unit_test(long_chain_shows_both_ends),
 	    cmocka_unit_test(lost_wakeup_names_the_late_waiter_and_the_signal),
-	    cmocka_unit_test(wait_after_the_last_signal_reports_the_delay),
+	    cmocka_unit_test(wait_that_begins_after_the_last_signal_shows_by_how_much),
 	    cmocka_unit_test(thread_waiting_after_the_last_signal_hangs),
 	    cmocka_unit_test(pending_condition_is_no_fault),
 	    cmocka_unit_test(hang_lists_the_held_locks),
@@ -1427,13 +1427,13 @@ int main(void)
 	    cmocka_unit_test(request_of_usual_duration_does_not_hang),
 	    cmocka_unit_test(unknown_wait_advises_more_recording),
 	    cmocka_unit_test(waiters_of_one_promise_are_one_finding),
-	    cmocka_unit_test(hold_extends_both_promises_and_release_the_lock),
-	    cmocka_unit_test(events_after_a_repeated_await_are_read),
-	    cmocka_unit_test(counters_keep_all_samples),
+	    cmocka_unit_test(pending_holder_and_lock_last_until_their_last_event),
+	    cmocka_unit_test(events_after_a_repeated_await_enter_the_model),
+	    cmocka_unit_test(model_keeps_all_samples_of_each_counter),
 	    cmocka_unit_test(cycle_with_a_pending_alternative_is_no_deadlock),
 	    cmocka_unit_test(cycle_with_only_stuck_alternatives_is_a_deadlock),
 	    cmocka_unit_test(promise_awaiting_itself_is_a_cycle),
-	    cmocka_unit_test(every_spelling_of_cancelled_is_no_failure),
+	    cmocka_unit_test(error_that_says_cancelled_in_any_spelling_is_no_failure),
 	    cmocka_unit_test(analysis_can_be_cancelled_at_every_check),
 	    cmocka_unit_test(unlisted_kinds_have_the_traits_of_unknown),
 	    cmocka_unit_test(recently_active_promise_at_a_kill_is_in_flight),

@@ -177,7 +177,7 @@ static void explain_survives_any_failed_allocation(void **state)
 	assert_int_equal(weft_explain_promise(&none, model, 1000, NULL, NULL), WEFT_ENOTFOUND);
 }
 
-static void waits_and_paths_survive_any_failed_allocation(void **state)
+static void analysis_of_waits_and_paths_survives_any_failed_allocation(void **state)
 {
 	struct weft_waits *waits = NULL;
 	FAIL_ALL(waits, 5, weft_waits_create(&waits, model, model->end_ns, &err));
@@ -206,7 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(explain_survives_any_failed_allocation),
-	    cmocka_unit_test(waits_and_paths_survive_any_failed_allocation),
+	    cmocka_unit_test(analysis_of_waits_and_paths_survives_any_failed_allocation),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -359,7 +359,7 @@ static void end_shared(void)
 
 /* The stream of the second of two further OS threads is lost.  Its actions are assumed to be like those of the first one, unless
  * that one ended a promise. */
-static void pool_thread_without_events_is_judged_like_others_of_its_pool(void **state)
+static void pool_thread_without_events_counts_as_part_of_its_pool(void **state)
 {
 	for (int acts = 0; acts < 2; acts++) {
 		record_files();
@@ -577,7 +577,7 @@ int main(void)
 	    cmocka_unit_test(findings_without_names_are_uncertain),
 	    cmocka_unit_test(promise_pending_at_missing_events_is_uncertain),
 	    cmocka_unit_test(incomplete_pool_thread_makes_loop_findings_uncertain),
-	    cmocka_unit_test(pool_thread_without_events_is_judged_like_others_of_its_pool),
+	    cmocka_unit_test(pool_thread_without_events_counts_as_part_of_its_pool),
 	    cmocka_unit_test(incomplete_independent_thread_leaves_other_findings_certain),
 	    cmocka_unit_test(file_with_a_cut_header_counts_as_missing),
 	    cmocka_unit_test(counter_of_an_incomplete_thread_is_no_backlog),

@@ -127,7 +127,7 @@ static struct weft_model *read_model(struct weft_trace **trace)
 	return model;
 }
 
-static void test_known_paths_are_found(void **state)
+static void test_critical_path_of_a_known_program_is_found(void **state)
 {
 	for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
 		seed_state = seed;
@@ -182,7 +182,7 @@ static void test_known_paths_are_found(void **state)
 
 /* A connection that closes during a read, as in node, waited for the earlier input, and not for the promise that ran until then.
  */
-static void test_abandoned_read_waits_for_earlier_input(void **state)
+static void test_read_that_ends_with_its_connection_waits_for_the_input_before(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -589,8 +589,8 @@ static void test_path_of_random_trace_is_gapless(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_known_paths_are_found),
-	    cmocka_unit_test(test_abandoned_read_waits_for_earlier_input),
+	    cmocka_unit_test(test_critical_path_of_a_known_program_is_found),
+	    cmocka_unit_test(test_read_that_ends_with_its_connection_waits_for_the_input_before),
 	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
 	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
 	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),

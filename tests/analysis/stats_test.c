@@ -282,7 +282,7 @@ static void state_times_add_up_to_the_lifetime(void **state)
 	}
 }
 
-static void failed_allocation_reports_enomem(void **state)
+static void statistics_report_a_failed_allocation_as_enomem(void **state)
 {
 	begin();
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
@@ -317,7 +317,7 @@ int main(void)
 	    cmocka_unit_test(merged_promise_lives_until_its_target_ends),
 	    cmocka_unit_test(promises_are_grouped_by_kind_and_label),
 	    cmocka_unit_test(state_times_add_up_to_the_lifetime),
-	    cmocka_unit_test(failed_allocation_reports_enomem),
+	    cmocka_unit_test(statistics_report_a_failed_allocation_as_enomem),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -368,7 +368,7 @@ static int compare_bytes(const void *a, const void *b)
 
 /* Checks that items of every size are moved whole. */
 /* Compares selection with sorted numbers of few and of many bytes; selection leaves the same numbers in the array. */
-static void select_matches_sorting(void **state)
+static void selection_finds_the_same_item_as_sorting(void **state)
 {
 	enum { MOST = 700 };
 	(void)state;
@@ -413,7 +413,7 @@ static void sort_moves_items_of_any_size(void **state)
 	}
 }
 
-static void search_finds_the_first(void **state)
+static void search_finds_the_first_item_that_fits(void **state)
 {
 	static const int items[] = {1, 3, 3, 3, 7, 9};
 	enum { COUNT = sizeof items / sizeof *items };
@@ -711,8 +711,8 @@ int main(void)
 	    cmocka_unit_test(sort_orders_inputs_of_any_shape),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),
-	    cmocka_unit_test(select_matches_sorting),
-	    cmocka_unit_test(search_finds_the_first),
+	    cmocka_unit_test(selection_finds_the_same_item_as_sorting),
+	    cmocka_unit_test(search_finds_the_first_item_that_fits),
 	    cmocka_unit_test(size_arithmetic_reports_overflow),
 	    cmocka_unit_test(large_memory_is_writable_to_its_end),
 #ifdef __linux__

@@ -37,7 +37,7 @@ static int64_t floor_of(wide number, wide by)
 
 enum { EVENTS = 60 };
 
-static void test_true_line_is_within_the_bounds(void **state)
+static void test_true_line_is_within_the_bounds_of_the_line_fit(void **state)
 {
 	for (int round = 0; round < 3000; round++) {
 		/* ns to ticks, about: 0.5 to 4 GHz, off by 500 ppm at most. */
@@ -118,7 +118,7 @@ static struct extremes all_lines(const struct point *points, int count, int64_t 
 	return e;
 }
 
-static void test_bounds_match_all_possible_lines(void **state)
+static void test_line_fit_bounds_equal_those_of_all_possible_lines(void **state)
 {
 	int with = 0, without = 0;
 	for (int round = 0; round < 20000; round++) {
@@ -152,7 +152,7 @@ static void test_bounds_match_all_possible_lines(void **state)
 	assert_true(with > 5000 && without > 2000);
 }
 
-static void test_invalid_input_is_refused(void **state)
+static void test_line_fit_refuses_invalid_points(void **state)
 {
 	struct weft_line_fit band;
 	int64_t low, high;
@@ -252,9 +252,9 @@ static void test_counter_predicts_the_kernel_clock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_true_line_is_within_the_bounds),
-	    cmocka_unit_test(test_bounds_match_all_possible_lines),
-	    cmocka_unit_test(test_invalid_input_is_refused),
+	    cmocka_unit_test(test_true_line_is_within_the_bounds_of_the_line_fit),
+	    cmocka_unit_test(test_line_fit_bounds_equal_those_of_all_possible_lines),
+	    cmocka_unit_test(test_line_fit_refuses_invalid_points),
 	    cmocka_unit_test(test_counter_predicts_the_kernel_clock),
 	};
 	return cmocka_run_group_tests_name("band", tests, NULL, NULL);

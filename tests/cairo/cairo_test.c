@@ -172,7 +172,7 @@ static void check_as_cairo(const struct weft_draw_list *list, int ways, int most
 	weft_cairo_destroy(cairo);
 }
 
-static void test_rectangles_match_cairo(void **state)
+static void test_pixel_renderer_draws_rectangles_as_cairo_does(void **state)
 {
 	(void)state;
 	struct weft_prim prims[300];
@@ -188,7 +188,7 @@ static void test_rectangles_match_cairo(void **state)
 }
 
 /* Bars side by side, over a ground whose lines are alike for some way. */
-static void test_bars_match_cairo(void **state)
+static void test_pixel_renderer_draws_bars_as_cairo_does(void **state)
 {
 	(void)state;
 	enum { GROUND = 24, BARS = 40, COUNT = GROUND + 3 * BARS };
@@ -207,7 +207,7 @@ static void test_bars_match_cairo(void **state)
 }
 
 /* Lines of all slopes and arrow heads, some beyond the clip; edges are nearly as smooth as Cairo's. */
-static void test_arrows_match_cairo(void **state)
+static void test_pixel_renderer_draws_arrows_as_cairo_does(void **state)
 {
 	(void)state;
 	enum { COUNT = 42 };
@@ -266,7 +266,7 @@ static void failed_render_leaves_no_file(void **state)
 	assert_int_equal(weft_render_file(model, &options, path, NULL, NULL), WEFT_ENOENT);
 }
 
-static void test_text_widths_add_up(void **state)
+static void test_width_of_a_text_is_the_sum_of_its_letters(void **state)
 {
 	(void)state;
 	struct weft_cairo *cairo;
@@ -288,12 +288,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pictures_of_each_format_start_with_its_signature),
 	    cmocka_unit_test(test_png_has_the_expected_pixels),
-	    cmocka_unit_test(test_rectangles_match_cairo),
-	    cmocka_unit_test(test_bars_match_cairo),
-	    cmocka_unit_test(test_arrows_match_cairo),
+	    cmocka_unit_test(test_pixel_renderer_draws_rectangles_as_cairo_does),
+	    cmocka_unit_test(test_pixel_renderer_draws_bars_as_cairo_does),
+	    cmocka_unit_test(test_pixel_renderer_draws_arrows_as_cairo_does),
 	    cmocka_unit_test(invalid_render_options_are_refused),
 	    cmocka_unit_test(failed_render_leaves_no_file),
-	    cmocka_unit_test(test_text_widths_add_up),
+	    cmocka_unit_test(test_width_of_a_text_is_the_sum_of_its_letters),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -34,7 +34,7 @@ def pages(folder):
 
 
 class Guide(unittest.TestCase):
-    def test_list_has_every_finding_in_one_line(self):
+    def test_help_findings_has_one_line_for_each_finding(self):
         status, text, _ = help_of('findings')
         lines = text.split('\n\n')[0].splitlines()
         self.assertEqual(status, 0)
@@ -43,7 +43,7 @@ class Guide(unittest.TestCase):
         for line in lines:
             self.assertLessEqual(len(line.split(maxsplit=1)[1]), MOST_MEANING, line)
 
-    def test_each_finding_has_every_section(self):
+    def test_help_of_each_finding_has_every_section(self):
         for name in names_in_code():
             status, text, _ = help_of(name)
             self.assertEqual(status, 0, name)
@@ -59,13 +59,13 @@ class Guide(unittest.TestCase):
                 self.assertTrue(example.startswith(f'    {name}: '), example)
                 self.assertLessEqual(len(example.strip()) - len(f'{name}: '), MOST_TITLE, example)
 
-    def test_text_fits_the_terminal(self):
+    def test_help_of_a_finding_fits_80_columns(self):
         for name in ['findings', *names_in_code()]:
             text = re.sub(r'(?s)Examples\n.*?\n\n', '', help_of(name)[1])
             for line in text.splitlines()[1:]:
                 self.assertLessEqual(len(line), COLUMNS + 12 if name == 'findings' else COLUMNS, line)
 
-    def test_committed_pages_are_the_generated_ones(self):
+    def test_pages_of_findings_equal_the_generated_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([f'{SOURCE}/tools/finding-pages', WEFT, folder], check=True)
             generated, committed = pages(folder), pages(f'{SOURCE}/docs/findings')
@@ -74,24 +74,24 @@ class Guide(unittest.TestCase):
         for name, text in generated.items():
             self.assertEqual(text, committed[name], f'docs/findings/{name}: run tools/finding-pages {WEFT}')
 
-    def test_pages_have_one_sentence_in_a_line(self):
+    def test_pages_of_findings_have_one_sentence_in_a_line(self):
         for name, text in pages(f'{SOURCE}/docs/findings').items():
             for line in re.sub(r'(?s)```.*?```', '', text).splitlines():
                 self.assertNotRegex(line, r'[^.][.!?] [A-Z]', name)
 
-    def test_hang_explains_every_verdict(self):
+    def test_help_of_hang_explains_every_cause(self):
         with open(f'{SOURCE}/src/analysis/findings/explain.h', encoding='utf-8') as file:
             verdicts = re.findall(r'^\tX\([A-Z_]+, "([\w-]+)"\)', file.read(), re.M)
         self.assertGreater(len(verdicts), 5)
         for verdict in set(verdicts) - {'none'}:
             self.assertRegex(help_of('hang')[1], rf'(?m)^    - {verdict}: ')
 
-    def test_unknown_name_is_an_error(self):
+    def test_help_of_an_unknown_name_is_an_error(self):
         status, text, error = help_of('frobnicate')
         self.assertEqual((status, text), (2, ''))
         self.assertIn('frobnicate', error)
 
-    def test_verb_comes_before_finding(self):
+    def test_help_of_a_name_of_both_shows_the_verb_before_the_finding(self):
         self.assertIn('usage: weft explain', help_of('explain')[1])
 
 

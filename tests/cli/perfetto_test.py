@@ -149,7 +149,7 @@ def compare(trace, *more):
     return picture, dump
 
 
-def test_promises_runs_and_counters_are_written():
+def test_perfetto_file_has_the_promises_runs_and_counters_of_the_model():
     for shape in ('random', 'short', 'tail', 'alive', 'deep', 'waits', 'flock', 'crowd', 'odd'):
         for seed in (1, 2):
             trace = os.path.join(folder, f'{shape}-{seed}')
@@ -159,7 +159,7 @@ def test_promises_runs_and_counters_are_written():
                 assert (flows == 'none') == (not picture.arrows) or shape in ('short', 'tail', 'deep', 'waits', 'alive'), (shape, flows)
 
 
-def test_arrows_match_the_trace():
+def test_perfetto_arrows_lead_from_inputs_to_the_runs_that_read_them():
     """Arrows lead from the input's line to the run that reads it."""
     trace = os.path.join(folder, 'random-1')
     picture, _ = compare(trace)
@@ -188,7 +188,7 @@ def test_arrows_of_a_promise_with_many_readers_are_limited():
     assert b'would connect more than 200 slices' in done.stderr, done.stderr
 
 
-def test_flows_path_writes_only_path_arrows():
+def test_flows_path_option_writes_only_arrows_of_the_critical_path():
     trace = os.path.join(folder, 'arp')
     subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': trace}, check=True, stdout=subprocess.DEVNULL, timeout=60)
     whole, dump = compare(trace)
@@ -208,7 +208,7 @@ def of_kind(picture, kind):
     return [(picture.tracks[s['track']][2][0], s['begin'], s['end'], s['name']) for s in picture.slices if s['kind'] == kind]
 
 
-def test_pauses_and_kernel_events_are_slices():
+def test_perfetto_file_has_pauses_and_kernel_events_as_slices():
     trace = os.path.join(folder, 'kernel')
     subprocess.run([generate, 'crowd', '--events=8k', '--kernel=300', '--format=native', '-o', trace], check=True)
     picture, _ = compare(trace)

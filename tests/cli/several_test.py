@@ -36,7 +36,7 @@ def parse_json_lines(text):
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_traces_share_one_picture():
+def test_several_traces_share_one_picture():
     """All promises of each trace, with any way to name them: operands, their directory, a merged file of weft merge."""
     run(make_fleet, 'all', '3', '60')
     names = [f'all/{i}' for i in range(3)]
@@ -74,7 +74,7 @@ def test_traces_share_one_picture():
     check('the other order', [part['host'] for part in parse_json_lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
 
 
-def test_page_shows_all_traces():
+def test_page_of_several_traces_shows_all_of_them():
     """One picture of all traces in a page and from a web server; --compare has one of each.  An archive of several traces goes through a pipe."""
     with tarfile.open('merged.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('moved')
@@ -104,7 +104,7 @@ def test_page_shows_all_traces():
     check('no picture of both', said.count('\n') == 1 and said.endswith('; use --compare to show each separately\n') and not os.path.exists('never'), said)
 
 
-def test_info_reports_clock_bounds():
+def test_info_reports_the_error_bounds_of_clocks():
     """Matched and unmatched connections, messages, bound, rate."""
     with tarfile.open('one.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('all/1')
@@ -125,7 +125,7 @@ def test_info_reports_clock_bounds():
     check('one is alone', told['unmatched'] > 0 and re.fullmatch(r'10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+', told['example']), told)
 
 
-def test_unusable_traces_are_reported():
+def test_traces_whose_clocks_cannot_be_aligned_are_reported():
     """One line says which and why, nothing is written, and each alone can be read."""
     for fault, why in ('nat', '(NAT?)'), ('late', 'negative time'), ('one-way', 'bytes in both directions'), ('jumps', 'more bytes were read than written'):
         run(make_fleet, fault, '2', '60', '5', fault)

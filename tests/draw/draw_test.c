@@ -101,7 +101,7 @@ static size_t check_halos(const struct weft_draw_list *list)
 	return halos;
 }
 
-static void test_random_frames_are_valid(void **state)
+static void test_frames_of_random_traces_have_valid_draw_lists(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -277,7 +277,7 @@ static void test_internals_of_a_runtime_share_a_line(void **state)
 	close_scene(&s);
 }
 
-static void test_frames_match_goldens(void **state)
+static void test_draw_lists_of_frames_equal_goldens(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -1181,11 +1181,11 @@ int main(int argc, char **argv)
 {
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random_frames_are_valid),
+	    cmocka_unit_test(test_frames_of_random_traces_have_valid_draw_lists),
 	    cmocka_unit_test(test_gutter_names_are_at_their_rows),
 	    cmocka_unit_test(test_gutter_names_the_busiest_row),
 	    cmocka_unit_test(test_internals_of_a_runtime_share_a_line),
-	    cmocka_unit_test(test_frames_match_goldens),
+	    cmocka_unit_test(test_draw_lists_of_frames_equal_goldens),
 	    cmocka_unit_test(test_crowded_rows_are_summed),
 	    cmocka_unit_test(test_counter_lanes_are_below_rows),
 	    cmocka_unit_test(test_growing_counter_is_drawn_as_rate),

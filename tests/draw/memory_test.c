@@ -82,7 +82,7 @@ static void draw_with_one_more_allocation_each_time(struct weft_trace *trace)
 	weft_trace_close(trace);
 }
 
-static void test_every_allocation_can_fail(void **state)
+static void test_drawing_survives_any_failed_allocation(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -164,7 +164,7 @@ static void test_thread_bands_survive_failed_allocations(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_can_fail),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_drawing_survives_any_failed_allocation),
 	    cmocka_unit_test(test_server_rows_survive_failed_allocations),
 	    cmocka_unit_test(test_thread_bands_survive_failed_allocations)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static void check_ticks(const struct scene *s)
 	}
 }
 
-static void test_ruler_ticks_are_valid_anywhere(void **state)
+static void test_ruler_ticks_are_in_order_at_any_interval(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -134,7 +134,7 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 	assert_true(is_painted(&s->list, WEFT_PAINT_ACCENT, x1 < width ? x1 : width, 5, 4));
 }
 
-static void test_overview_is_valid_anywhere(void **state)
+static void test_overview_has_a_valid_draw_list_at_any_interval(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -195,7 +195,7 @@ static void test_overview_grips_move_the_interval(void **state)
 	close_scene(&s);
 }
 
-static void test_strips_match_goldens(void **state)
+static void test_draw_lists_of_overview_and_ruler_equal_goldens(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -233,10 +233,10 @@ int main(int argc, char **argv)
 	golden_dir = argc > 1 ? argv[1] : "golden";
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_time_axis_labels_have_the_expected_formats),
-	    cmocka_unit_test(test_ruler_ticks_are_valid_anywhere),
-	    cmocka_unit_test(test_overview_is_valid_anywhere),
+	    cmocka_unit_test(test_ruler_ticks_are_in_order_at_any_interval),
+	    cmocka_unit_test(test_overview_has_a_valid_draw_list_at_any_interval),
 	    cmocka_unit_test(test_overview_grips_move_the_interval),
-	    cmocka_unit_test(test_strips_match_goldens),
+	    cmocka_unit_test(test_draw_lists_of_overview_and_ruler_equal_goldens),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

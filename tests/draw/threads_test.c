@@ -204,7 +204,7 @@ static void test_lanes_of_many_threads_need_few_primitives(void **state)
 	close_scene(&s);
 }
 
-static void test_thread_lanes_match_golden(void **state)
+static void test_draw_list_of_thread_lanes_equals_its_golden(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -337,7 +337,7 @@ static size_t count_wakes(const struct weft_draw_list *list)
 }
 
 /* Wake-ups are drawn where they are few, and otherwise for the selected promise. */
-static void test_wakeups_are_drawn_for_few_or_selected(void **state)
+static void test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
@@ -395,9 +395,11 @@ int main(int argc, char **argv)
 	generator = argv[1];
 	golden_dir = argv[2];
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lane_colours_match_kernel_times),
-	    cmocka_unit_test(test_lanes_of_many_threads_need_few_primitives), cmocka_unit_test(test_thread_lanes_match_golden),
+	    cmocka_unit_test(test_lanes_of_many_threads_need_few_primitives),
+	    cmocka_unit_test(test_draw_list_of_thread_lanes_equals_its_golden),
 	    cmocka_unit_test(test_tip_of_a_dense_pixel_sums_up_states),
 	    cmocka_unit_test(test_pointer_on_a_thread_interval_shows_its_tip),
-	    cmocka_unit_test(test_wakeups_are_drawn_for_few_or_selected), cmocka_unit_test(test_lanes_can_be_hidden)};
+	    cmocka_unit_test(test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise),
+	    cmocka_unit_test(test_lanes_can_be_hidden)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,7 +408,7 @@ static void negative_times_move_the_clock_origin(void **state)
 }
 
 /* The reader takes zeros for unwritten bytes and skips everything after them. */
-static void event_of_zeros_is_kept(void **state)
+static void exported_event_of_zero_bytes_is_kept(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_CREATE, NO}, {.time_ns = 1, .op = WEFT_OP_CREATE, NO},
 	    {.time_ns = INT64_C(1) << 32, .op = WEFT_OP_CREATE, NO},
@@ -421,7 +421,7 @@ static void event_of_zeros_is_kept(void **state)
 	weft_trace_close(again);
 }
 
-static void texts_with_nul_are_counted_as_loss(void **state)
+static void exported_text_with_a_nul_counts_as_a_loss(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_LABEL, .a = 1, .text = STR("a\0b"), NO}};
 	struct given given;
@@ -635,8 +635,8 @@ int main(void)
 	    cmocka_unit_test(exported_callers_keep_their_sites),
 	    cmocka_unit_test(trace_without_events_is_readable),
 	    cmocka_unit_test(negative_times_move_the_clock_origin),
-	    cmocka_unit_test(event_of_zeros_is_kept),
-	    cmocka_unit_test(texts_with_nul_are_counted_as_loss),
+	    cmocka_unit_test(exported_event_of_zero_bytes_is_kept),
+	    cmocka_unit_test(exported_text_with_a_nul_counts_as_a_loss),
 	    cmocka_unit_test(failed_write_at_any_step_is_reported),
 	    cmocka_unit_test(spans_are_written_or_fail_with_enomem),
 	    cmocka_unit_test(checkpoint_is_complete_or_fails_with_enomem),

@@ -213,7 +213,7 @@ static uint32_t lay_out(struct weft_model *m)
 }
 
 /* Parents form no cycle: a parent is mostly older, and sometimes starts later. */
-static void test_random_layouts_are_valid(void **state)
+static void test_layouts_of_random_traces_keep_every_rule(void **state)
 {
 	(void)state;
 	enum { SEEDS = 400 };
@@ -246,7 +246,7 @@ static void test_random_layouts_are_valid(void **state)
 }
 
 /* If there are too many groups, the smallest ones share the last group: here those of two promises. */
-static void test_small_groups_share_one_row_group(void **state)
+static void test_smallest_kinds_share_the_last_row_group(void **state)
 {
 	(void)state;
 	enum { KINDS = WEFT_MAX_GROUPS + 20 };
@@ -270,7 +270,7 @@ static void test_small_groups_share_one_row_group(void **state)
 	free(m.promises);
 }
 
-static void test_earlier_promises_are_placed_first(void **state)
+static void test_promise_that_starts_earlier_gets_the_upper_row(void **state)
 {
 	(void)state;
 	static const int64_t starts[][3] = {{10, 20, 30}, {30, 20, 10}, {20, 10, 30}, {10, 30, 20}, {-10, 10, 0}, {10, 20, 10}};
@@ -294,7 +294,7 @@ static void test_earlier_promises_are_placed_first(void **state)
 }
 
 /* Children that were created before their parents, as only a damaged trace has them. */
-static void test_children_before_parents_are_placed(void **state)
+static void test_promise_older_than_its_creator_gets_a_row(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(5001);
@@ -307,7 +307,7 @@ static void test_children_before_parents_are_placed(void **state)
 }
 
 /* No rule can hold for a whole cycle, but the layout terminates. */
-static void test_parent_cycle_terminates(void **state)
+static void test_layout_of_promises_that_create_each_other_ends(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(4);
@@ -512,7 +512,7 @@ static void test_million_sequential_promises_need_few_rows(void **state)
 }
 
 /* A callee that ends first is below its caller; a continuation is on the row of the first one. */
-static void test_callers_are_above_callees(void **state)
+static void test_row_of_a_caller_is_above_the_row_of_its_callee(void **state)
 {
 	(void)state;
 	static const int64_t times[][3] = {{0, 0, 100}, {1, 10, 90}, {2, 20, 80}, {3, 30, 70}, {4, 65, 75}, {3, 72, 78}};
@@ -578,7 +578,7 @@ static void test_promises_belong_to_their_actor(void **state)
 }
 
 /* A connection and a request that the server's code only creates and ends. */
-static void test_connections_and_requests_own_promises_of_their_creator(void **state)
+static void test_promises_created_while_a_request_is_open_are_on_its_track(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(9);
@@ -646,7 +646,7 @@ static void test_rows_of_a_block_equal_its_live_promises(void **state)
 }
 
 /* 8 live promises and 2 tracks may take 14 rows, 10 may take 17. */
-static void test_blocks_are_kept_if_the_peak_fits(void **state)
+static void test_actor_keeps_its_block_of_rows_if_the_row_limit_allows(void **state)
 {
 	(void)state;
 	assert_int_equal(rows_of_a_connection(6, 0), 7);
@@ -918,20 +918,20 @@ int main(int argc, char **argv)
 {
 	shared = getenv("WEFT_SHARED") ? getenv("WEFT_SHARED") : argc > 1 ? argv[1] : "../shared";
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_random_layouts_are_valid),
-	    cmocka_unit_test(test_small_groups_share_one_row_group),
-	    cmocka_unit_test(test_earlier_promises_are_placed_first),
-	    cmocka_unit_test(test_children_before_parents_are_placed),
-	    cmocka_unit_test(test_parent_cycle_terminates),
+	    cmocka_unit_test(test_layouts_of_random_traces_keep_every_rule),
+	    cmocka_unit_test(test_smallest_kinds_share_the_last_row_group),
+	    cmocka_unit_test(test_promise_that_starts_earlier_gets_the_upper_row),
+	    cmocka_unit_test(test_promise_older_than_its_creator_gets_a_row),
+	    cmocka_unit_test(test_layout_of_promises_that_create_each_other_ends),
 	    cmocka_unit_test(test_layouts_of_extreme_traces_waste_few_rows),
 	    cmocka_unit_test(test_idle_handles_are_folded),
 	    cmocka_unit_test(test_overlapping_promises_need_as_many_rows_as_are_alive),
 	    cmocka_unit_test(test_million_sequential_promises_need_few_rows),
-	    cmocka_unit_test(test_callers_are_above_callees),
+	    cmocka_unit_test(test_row_of_a_caller_is_above_the_row_of_its_callee),
 	    cmocka_unit_test(test_promises_belong_to_their_actor),
-	    cmocka_unit_test(test_connections_and_requests_own_promises_of_their_creator),
+	    cmocka_unit_test(test_promises_created_while_a_request_is_open_are_on_its_track),
 	    cmocka_unit_test(test_rows_of_a_block_equal_its_live_promises),
-	    cmocka_unit_test(test_blocks_are_kept_if_the_peak_fits),
+	    cmocka_unit_test(test_actor_keeps_its_block_of_rows_if_the_row_limit_allows),
 	    cmocka_unit_test(test_promises_without_a_creator_belong_to_their_waiters),
 	    cmocka_unit_test(test_focus_selects_related_promises),
 	    cmocka_unit_test(test_focus_stops_at_shared_promises),

@@ -332,7 +332,7 @@ def turns(weft, folder):
 
 
 def beside(weft, folder):
-    """A listening socket of a runtime has one promise, also if another thread has a loop of its own."""
+    """A listening socket of an event library has one promise, also if another thread has a loop of its own."""
     [program] = compiled('beside', folder)
     for runtime in 'uv', 'event':
         trace = Recording(weft, os.path.join(folder, runtime), [program, runtime]).trace()

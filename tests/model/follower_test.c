@@ -451,7 +451,7 @@ static void late_refresh_builds_only_a_window(void **state)
 }
 
 /* Snapshots are kept although their window is long over. */
-static void snapshots_are_not_skipped(void **state)
+static void snapshots_older_than_the_window_are_kept(void **state)
 {
 	enum { TASKS = 20000, MANY = 100, KEPT = 64 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -588,7 +588,7 @@ int main(void)
 	    CASE(small_window_skips_most_of_a_ring),
 	    CASE(first_window_has_existing_events),
 	    CASE(late_refresh_builds_only_a_window),
-	    CASE(snapshots_are_not_skipped),
+	    CASE(snapshots_older_than_the_window_are_kept),
 	    CASE(window_as_large_as_the_trace_loses_no_event),
 	    CASE(wrapping_ring_is_followed),
 	    CASE(ring_shorter_than_the_window_is_followed),

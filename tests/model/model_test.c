@@ -330,7 +330,7 @@ static void system_promise_has_neither_start_nor_end(void **state)
 	assert_odd(WEFT_ANOMALY_SYSTEM_MISUSED, 4);
 }
 
-static void extreme_values_are_kept(void **state)
+static void extreme_ids_times_and_counters_are_kept(void **state)
 {
 	const int64_t epoch = 1700000000123456789;
 	mw_create(&w, epoch, -1, INT64_MIN, WEFT_KIND_TASK);
@@ -354,7 +354,7 @@ static void extreme_values_are_kept(void **state)
 	assert_odd(WEFT_ANOMALY_PAUSE_UNMATCHED, 1);
 }
 
-static void counter_changes_are_labels_and_samples(void **state)
+static void counter_events_become_labels_and_samples(void **state)
 {
 	mw_text(&w, 0, WEFT_OP_COUNTER, 1, 5, "buf#2");
 	mw_text(&w, 1, WEFT_OP_COUNTER_ADD, 1, -7, "buf#2");
@@ -581,8 +581,8 @@ int main(void)
 	    TEST(second_creation_of_an_id_is_a_new_promise),
 	    TEST(promise_used_before_its_creation_is_an_anomaly),
 	    TEST(system_promise_has_neither_start_nor_end),
-	    TEST(extreme_values_are_kept),
-	    TEST(counter_changes_are_labels_and_samples),
+	    TEST(extreme_ids_times_and_counters_are_kept),
+	    TEST(counter_events_become_labels_and_samples),
 	    TEST(pending_promise_that_should_resolve_counts_as_failed),
 	    TEST(error_of_a_failure_is_the_last_label),
 	    TEST(bind_starts_at_its_first_read),

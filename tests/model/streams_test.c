@@ -218,7 +218,7 @@ static void site_names_unlabelled_promise(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 1);
 }
 
-static void state_dump_restores_overwritten_promises(void **state)
+static void checkpoint_restores_overwritten_promises(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 1000, .op = WEFT_OP_LABEL, .a = 5, .text = TEXT("early")},
@@ -274,7 +274,7 @@ static void state_dump_restores_overwritten_promises(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED], 1);
 }
 
-static void state_dump_after_the_end_is_ignored(void **state)
+static void checkpoint_of_an_ended_promise_is_ignored(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RESOLVE, .a = -1, .b = 1},
@@ -285,7 +285,7 @@ static void state_dump_after_the_end_is_ignored(void **state)
 	assert_int_equal(get(1)->end, WEFT_END_RESOLVED);
 }
 
-static void state_dump_restores_awaits(void **state)
+static void checkpoint_restores_overwritten_awaits(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_AWAIT, .a = 4, .b = 5},
@@ -503,9 +503,9 @@ int main(void)
 	    TEST(sleeps_have_reasons_and_texts),
 	    TEST(pause_lasts_from_its_start_to_its_end_event),
 	    TEST(site_names_unlabelled_promise),
-	    TEST(state_dump_restores_overwritten_promises),
-	    TEST(state_dump_after_the_end_is_ignored),
-	    TEST(state_dump_restores_awaits),
+	    TEST(checkpoint_restores_overwritten_promises),
+	    TEST(checkpoint_of_an_ended_promise_is_ignored),
+	    TEST(checkpoint_restores_overwritten_awaits),
 	    TEST(await_lasts_until_its_end_event),
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),

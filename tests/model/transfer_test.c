@@ -147,7 +147,7 @@ static void reused_addresses_are_another_connection(void **state)
 }
 
 /* A program that watches a file descriptor for each read creates a promise each time: all of them are one connection. */
-static void connection_passes_between_promises(void **state)
+static void several_promises_of_one_socket_are_one_connection(void **state)
 {
 	weft_id writes = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads[4];
 	for (int i = 0; i < 4; i++) {
@@ -185,7 +185,7 @@ static void inconsistent_transfers_are_not_matched(void **state)
 }
 
 /* A copy of the end of a trace, or the window of a follower, has positions. */
-static void known_positions_continue_in_a_later_window(void **state)
+static void byte_positions_continue_in_a_later_window(void **state)
 {
 	enum { MOST = 100 };
 	for (int round = 1; round <= 20; round++) {
@@ -293,9 +293,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(read_matches_the_last_write_of_its_bytes),
 	    TEST(reused_addresses_are_another_connection),
-	    TEST(connection_passes_between_promises),
+	    TEST(several_promises_of_one_socket_are_one_connection),
 	    TEST(inconsistent_transfers_are_not_matched),
-	    TEST(known_positions_continue_in_a_later_window),
+	    TEST(byte_positions_continue_in_a_later_window),
 	    TEST(datagram_matches_the_newest_send),
 	    TEST(datagrams_within_one_process_are_no_requests),
 	};

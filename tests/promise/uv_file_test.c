@@ -95,7 +95,7 @@ static void directory_listing_has_its_entries(void **state)
 	ends(weft_uv_rmdir(uv, path), 0);
 }
 
-static void links_resolve_to_real_paths(void **state)
+static void realpath_call_follows_symbolic_links(void **state)
 {
 	char dotted[100], real[PATH_MAX];
 	snprintf(dotted, sizeof dotted, "%s/./b", directory);
@@ -113,7 +113,7 @@ static void links_resolve_to_real_paths(void **state)
 	weft_promise_unref(p);
 }
 
-static void errors_are_system_errors(void **state)
+static void failed_file_call_has_the_error_of_the_system(void **state)
 {
 	ends(weft_uv_open(uv, "/nowhere/at/all", O_RDONLY, 0), UV_ENOENT);
 	ends(weft_uv_stat(uv, "/nowhere/at/all"), UV_ENOENT);
@@ -206,7 +206,7 @@ static void destroy_ends_all_operations(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_promises_of_file_calls(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -250,12 +250,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(file_is_written_and_read),
 	    TEST(directory_listing_has_its_entries),
-	    TEST(links_resolve_to_real_paths),
-	    TEST(errors_are_system_errors),
+	    TEST(realpath_call_follows_symbolic_links),
+	    TEST(failed_file_call_has_the_error_of_the_system),
 	    TEST(cancellation_leaks_no_descriptor),
 	    TEST(running_operation_keeps_its_file),
 	    TEST(destroy_ends_all_operations),
-	    TEST(failed_allocations_are_reported),
+	    TEST(failed_allocation_fails_promises_of_file_calls),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

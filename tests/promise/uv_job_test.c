@@ -110,7 +110,7 @@ static void destroy_waits_for_running_work(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_promises_of_work_and_getaddrinfo(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -143,7 +143,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(work_runs_on_another_thread, begin, end),
 	    cmocka_unit_test_setup_teardown(cancelled_work_does_not_run, begin, end),
 	    cmocka_unit_test_setup_teardown(destroy_waits_for_running_work, begin, end),
-	    cmocka_unit_test_setup_teardown(failed_allocations_are_reported, begin, end),
+	    cmocka_unit_test_setup_teardown(failed_allocation_fails_promises_of_work_and_getaddrinfo, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void says(struct weft_uv_stream *s, const char *want)
 	assert_string_equal(got, want);
 }
 
-static void exit_status_is_the_value(void **state)
+static void value_of_a_spawn_is_the_exit_status(void **state)
 {
 	struct weft_uv_process *process;
 	struct weft_promise *p = weft_uv_spawn(uv, &(struct weft_uv_spawn_options){.arguments = SHELL("exit 3")}, &process);
@@ -168,7 +168,7 @@ static void destroy_leaves_the_child_running(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_the_promise_of_a_spawn(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -191,14 +191,14 @@ static void failed_allocations_are_reported(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(exit_status_is_the_value),
+	    TEST(value_of_a_spawn_is_the_exit_status),
 	    TEST(missing_program_fails_to_start),
 	    TEST(pipes_carry_input_and_output),
 	    TEST(open_descriptors_are_inherited),
 	    TEST(cancellation_kills_the_child),
 	    TEST(killed_child_reports_its_signal),
 	    TEST(destroy_leaves_the_child_running),
-	    TEST(failed_allocations_are_reported),
+	    TEST(failed_allocation_fails_the_promise_of_a_spawn),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,7 @@ static void file_is_sent_between_writes(void **state)
 }
 
 /* The kernel can send some files only through a buffer. */
-static void kernel_files_are_sent(void **state)
+static void sendfile_sends_a_file_of_proc(void **state)
 {
 	struct weft_promise *open = ended(weft_uv_open(uv, "/proc/version", O_RDONLY, 0), 0);
 	struct weft_promise *read = ended(weft_uv_file_read(weft_promise_value(open), 4096, 0), 0);
@@ -167,7 +167,7 @@ static void destroy_ends_sendfile(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_the_promise_of_sendfile(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -192,12 +192,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(file_is_sent_between_writes),
-	    TEST(kernel_files_are_sent),
+	    TEST(sendfile_sends_a_file_of_proc),
 	    TEST(sendfile_during_a_write_is_refused),
 	    TEST(cancelled_or_closed_sendfile_ends_early),
 	    TEST(closed_peer_gets_nothing),
 	    TEST(destroy_ends_sendfile),
-	    TEST(failed_allocations_are_reported),
+	    TEST(failed_allocation_fails_the_promise_of_sendfile),
 	};
 	return cmocka_run_group_tests(tests, begin_with_file, end_with_file);
 }

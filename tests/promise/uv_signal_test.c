@@ -71,7 +71,7 @@ static void destroy_ends_signal_wait(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_the_promise_of_a_signal(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -98,7 +98,7 @@ int main(void)
 	    TEST(consecutive_signals_are_received),
 	    TEST(signal_ends_a_pick),
 	    TEST(destroy_ends_signal_wait),
-	    TEST(failed_allocations_are_reported),
+	    TEST(failed_allocation_fails_the_promise_of_a_signal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,7 +307,7 @@ static void destroy_ends_all_operations(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_promises_of_streams(void **state)
 {
 	bool whole = false;
 	for (long n = 0; !whole && n < 200; n++) {
@@ -356,7 +356,7 @@ int main(void)
 	    cmocka_unit_test(pipe_read_returns_the_written_bytes),
 	    cmocka_unit_test(idle_streams_do_not_keep_the_loop_alive),
 	    cmocka_unit_test(destroy_ends_all_operations),
-	    cmocka_unit_test(failed_allocations_are_reported),
+	    cmocka_unit_test(failed_allocation_fails_promises_of_streams),
 	};
 	return cmocka_run_group_tests(tests, NULL, free_memory);
 }

@@ -68,7 +68,7 @@ static void datagrams_queue_until_received(void **state)
 	receives(weft_uv_udp_receive(there, 100), "two", false, here_address.sin_port);
 }
 
-static void errors_are_system_errors(void **state)
+static void failed_socket_call_has_the_error_of_the_system(void **state)
 {
 	ends(weft_uv_udp_open(uv, (struct sockaddr *)&here_address), UV_EADDRINUSE);
 	ends(weft_uv_udp_send(here, "x", 1, NULL), UV_EDESTADDRREQ);
@@ -107,7 +107,7 @@ static void destroy_ends_all_operations(void **state)
 }
 
 /* Allocation n and all later ones fail. */
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_fails_promises_of_datagrams(void **state)
 {
 	bool whole = false;
 	long n = 0;
@@ -139,10 +139,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(datagram_read_returns_the_sent_bytes),
 	    TEST(datagrams_queue_until_received),
-	    TEST(errors_are_system_errors),
+	    TEST(failed_socket_call_has_the_error_of_the_system),
 	    TEST(close_ends_pending_operations),
 	    TEST(destroy_ends_all_operations),
-	    cmocka_unit_test(failed_allocations_are_reported),
+	    cmocka_unit_test(failed_allocation_fails_promises_of_datagrams),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

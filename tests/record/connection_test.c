@@ -183,7 +183,7 @@ static void unix_sockets_and_pipes_have_inodes(void **state)
 	close(fds[1]);
 }
 
-static void known_positions_are_recorded_again(void **state)
+static void known_byte_positions_are_recorded_again(void **state)
 {
 	struct weft_positions at;
 	int fds[2];
@@ -278,7 +278,7 @@ int main(void)
 	    TEST(ipv6_positions_come_from_the_kernel),
 	    TEST(bytes_queued_in_the_kernel_count_as_sent),
 	    TEST(unix_sockets_and_pipes_have_inodes),
-	    TEST(known_positions_are_recorded_again),
+	    TEST(known_byte_positions_are_recorded_again),
 	    TEST(other_descriptors_are_not_recorded),
 	    TEST(both_ends_record_the_same_datagram),
 	};

@@ -48,7 +48,7 @@ class Check(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stdout)
         return done.stdout
 
-    def test_steps_have_names_and_durations(self):
+    def test_check_prints_name_and_duration_of_each_step(self):
         said = self.check('gcc', 'prose')
         self.assertRegex(said, r'(?m)^ok    gcc: .* \(\d+ s, usually 7 s\)$')
         self.assertRegex(said, r'(?m)^ok    gcc-tests: .*: 2 tests \(\d+ s\)$')
@@ -56,33 +56,33 @@ class Check(unittest.TestCase):
         self.assertRegex(said, r'(?m)^ +\d+ s  a / good$')
         self.assertEqual(said.splitlines()[-1], '4 passed, 0 failed')
 
-    def test_failed_test_is_shown(self):
+    def test_check_prints_the_output_of_a_failed_test(self):
         self.script('other', 'echo here it is; false')
         said = self.check('gcc', status=1)
         self.assertRegex(said, r'(?m)^FAIL  gcc-tests: .*1 of 2 tests')
         self.assertIn('here it is', said)
         self.assertEqual(said.splitlines()[-1], '2 passed, 1 failed')
 
-    def test_flaky_test_is_named_and_passes(self):
+    def test_check_passes_and_names_a_test_that_fails_only_once(self):
         self.script('other', f'test -e {self.root}/again || {{ touch {self.root}/again; false; }}')
         said = self.check('gcc')
         self.assertIn('unsteady, passed alone: ', said)
         self.assertEqual(said.splitlines()[-1], '3 passed, 0 failed')
 
-    def test_skipped_tests_are_named(self):
+    def test_check_names_each_skipped_test(self):
         self.script('other', 'exit 77')
         said = self.check('gcc')
         self.assertRegex(said, r'skipped: .*other')
         self.assertEqual(said.splitlines()[-1], '2 passed, 0 failed, 1 skipped')
 
-    def test_failed_step_is_shown(self):
+    def test_check_prints_the_output_of_a_failed_step(self):
         self.script('tools/prose', 'echo this sentence; false')
         said = self.check('prose', status=1)
         self.assertRegex(said, r'(?m)^FAIL  prose: ')
         self.assertIn('this sentence', said)
         self.assertEqual(said.splitlines()[-1], '0 passed, 1 failed')
 
-    def test_each_source_is_tidied_once(self):
+    def test_clang_tidy_reads_each_source_once(self):
         os.mkdir(os.path.join(self.root, 'src'))
         self.write('meson.build', MESON + "static_library('code', 'src/code.c')\n")
         self.write('.clang-tidy', "Checks: '-*,bugprone-branch-clone'\nWarningsAsErrors: '*'\n")
@@ -96,10 +96,10 @@ class Check(unittest.TestCase):
         # Everything is tidied: nothing is left to do.
         self.assertRegex(self.check('tidy'), r'(?m)^ok    tidy: ')
 
-    def test_unknown_step_is_an_error(self):
+    def test_check_of_an_unknown_step_is_an_error(self):
         self.assertIn('the steps are: ', self.check('gcc', 'nothing', status=2))
 
-    def test_durations_are_recorded(self):
+    def test_check_records_the_duration_of_each_step(self):
         self.check('--record', 'prose', 'gcc')
         with open(os.path.join(self.root, 'tools/durations'), encoding='utf-8') as file:
             self.assertTrue(re.fullmatch(r'# Seconds\.\nprose\t\d+\ngcc\t\d+\ngcc-tests\t\d+\n', file.read()))

@@ -61,11 +61,11 @@ class Includes(unittest.TestCase):
             run = subprocess.run([CHECK, root], capture_output=True, text=True, check=False)
             return run.returncode, run.stdout + run.stderr
 
-    def test_valid_tree_passes(self):
+    def test_includes_check_passes_a_valid_tree(self):
         status, output = self.check(HOUSE)
         self.assertEqual(status, 0, output)
 
-    def test_planted_faults_are_found(self):
+    def test_includes_check_finds_planted_faults(self):
         for path, line in PLANTED:
             with self.subTest(path=path, line=line):
                 status, output = self.check({**HOUSE, path: HOUSE.get(path, '') + '/* */ \n' + line + '\n'})
@@ -74,7 +74,7 @@ class Includes(unittest.TestCase):
                 self.assertTrue(output.startswith(f'{path}:{place}: '), output)
                 self.assertEqual(output.count('\n'), 1, output)
 
-    def test_usage(self):
+    def test_includes_check_of_a_missing_folder_is_an_error(self):
         self.assertEqual(subprocess.run([CHECK, '/nonexistent'], capture_output=True, check=False).returncode, 2)
 
 

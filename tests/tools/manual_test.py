@@ -62,36 +62,36 @@ class Manual(unittest.TestCase):
         cls.options = {verb: options_of(verb) for verb in cls.verbs}
         cls.window = options_of_window()
 
-    def test_weft_help_names_the_page_of_the_verb(self):
+    def test_weft_help_names_the_manual_page_of_the_verb(self):
         for verb in self.verbs:
             if self.options[verb] is not None:
                 self.assertEqual(run_command(WEFT, verb, '--help').stdout.splitlines()[-1], f'manual: man weft-{verb}')
                 self.assertEqual(run_command(WEFT, 'help', verb).stdout, run_command(WEFT, verb, '--help').stdout)
 
-    def test_each_verb_has_a_page_and_is_in_the_overview(self):
+    def test_each_verb_has_a_manual_page_and_is_in_the_overview(self):
         self.assertGreater(len(self.verbs), 20)
         self.assertEqual(sorted(os.path.basename(path) for path in glob.glob(f'{BUILD}/docs/man/*.1')), sorted(['weft.1', *(f'weft-{verb}.1' for verb in self.verbs)]))
         for verb in self.verbs:
             self.assertEqual(len(re.findall(rf'\nweft-{verb}\(1\): ', page(''))), 1, verb)
 
-    def test_each_option_of_a_verb_is_on_its_page(self):
+    def test_each_option_of_a_verb_is_on_its_manual_page(self):
         for verb, options in self.options.items():
             found = {name: letter or None for letter, name in re.findall(r'^\.TP\n(?:-(\w), )?--([\w-]+)', section(page(verb), 'OPTIONS'), re.M)}
             if options is not None:
                 self.assertGreater(len(options), 1, verb)
                 self.assertEqual(found, options, verb)
 
-    def test_each_text_of_an_option_is_on_its_page(self):
+    def test_help_text_of_each_option_is_on_its_manual_page(self):
         for verb, options in self.options.items():
             for line in run_command(WEFT, 'help', verb, '--markdown').stdout.partition('\n## ')[0].splitlines() if options is not None else []:
                 if line.startswith(': '):
                     self.assertIn(line[3:].removesuffix('.'), page(verb), verb)
 
-    def test_each_option_of_the_window_is_on_its_page(self):
+    def test_each_option_of_the_window_is_on_its_manual_page(self):
         found = {name: letter or None for letter, name in re.findall(r'^\.TP\n(?:-(\w), )?--([\w-]+)', section(page('view'), 'OPTIONS OF WEFT-VIEW'), re.M)}
         self.assertEqual(found, self.window)
 
-    def test_synopsis_has_each_option_of_the_verb(self):
+    def test_synopsis_of_a_manual_page_has_each_option_of_the_verb(self):
         for verb, options in self.options.items():
             if options is not None:
                 for name in set(options) - {'help', 'version', 'domain', 'limit'}:
@@ -102,7 +102,7 @@ class Manual(unittest.TestCase):
         if options is not None:
             self.assertIn(name, options, where)
 
-    def test_pages_name_only_existing_options(self):
+    def test_manual_pages_name_only_existing_options(self):
         for own in ['', *self.verbs]:
             prose, code = re.subn(r'(?s)```.*?```', '', source(own or 'weft'))[0], re.findall(r'(?s)```\n(.*?)```', source(own or 'weft'))
             for span in [*re.findall(r'`([^`]*)`', prose), *(line for block in code for line in block.splitlines())]:
@@ -139,28 +139,28 @@ class Generator(unittest.TestCase):
                 file.write(text.replace(old, new, 1))
         return change
 
-    def test_unchanged_files_pass(self):
+    def test_manual_page_is_generated_from_unchanged_files(self):
         status, error, text = self.generate(lambda folder: None)
         self.assertEqual((status, error), (0, ''))
         self.assertEqual(text, page('waits'))
 
-    def test_text_for_an_unknown_option_fails(self):
+    def test_manual_text_for_an_unknown_option_is_an_error(self):
         status, error, _ = self.generate(self.edited('waits', '`--dot`\n', '`--dots`\n'))
         self.assertEqual((status, error), (1, "manual: waits.md describes options that weft waits does not have: ['dots']\n"))
 
-    def test_verb_without_a_file_fails(self):
+    def test_verb_without_a_manual_file_is_an_error(self):
         status, error, _ = self.generate(lambda folder: os.remove(f'{folder}/path.md'))
         self.assertEqual((status, error), (1, "manual: weft and docs/man have different verbs: ['path']\n"))
 
-    def test_file_without_a_verb_fails(self):
+    def test_manual_file_without_a_verb_is_an_error(self):
         status, error, _ = self.generate(lambda folder: shutil.copy(f'{folder}/path.md', f'{folder}/paths.md'))
         self.assertEqual((status, error), (1, "manual: weft and docs/man have different verbs: ['paths']\n"))
 
-    def test_verb_missing_in_the_overview_fails(self):
+    def test_verb_missing_in_the_overview_page_is_an_error(self):
         status, error, _ = self.generate(self.edited('weft', '{path}\n', ''))
         self.assertEqual((status, error), (1, "manual: weft.md does not list ['path']\n"))
 
-    def test_unknown_verb_in_the_overview_fails(self):
+    def test_unknown_verb_in_the_overview_page_is_an_error(self):
         status, error, _ = self.generate(self.edited('weft', '{path}\n', '{path}\n{paths}\n'))
         self.assertEqual((status, error), (1, 'manual: weft.md: paths is not a verb, or is there twice\n'))
 

@@ -21,11 +21,11 @@ class Opens(unittest.TestCase):
             got = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)
             return got.returncode, 'src/session/new.c: opens 1 names' in got.stdout
 
-    def test_an_opening_of_a_name_is_reported(self):
+    def test_code_that_opens_a_file_by_name_is_reported(self):
         for line in WRONG:
             self.assertEqual(self.check(line), (1, True), line)
 
-    def test_an_opening_of_a_path_of_the_kernel_is_allowed(self):
+    def test_code_may_open_files_of_proc_and_sys_by_name(self):
         for line in FINE:
             self.assertEqual(self.check(line), (0, False), line)
 

@@ -62,7 +62,7 @@ class Tree(unittest.TestCase):
 
 
 class Rules(Tree):
-    def test_each_rule_finds_bad_sentences_and_passes_good_ones(self):
+    def test_each_prose_rule_finds_bad_sentences_and_passes_good_ones(self):
         for rule, (bad, good) in RULES.items():
             for sentence in bad:
                 with self.subTest(sentence):
@@ -71,10 +71,10 @@ class Rules(Tree):
                 with self.subTest(sentence):
                     self.assertEqual(self.rules('src/a.c', f'/* {sentence} */\n'), [])
 
-    def test_every_rule_is_tested(self):
+    def test_every_prose_rule_is_tested(self):
         self.assertEqual(sorted(PROGRAM['RULES']), sorted(RULES))
 
-    def test_comments_of_each_language_are_read(self):
+    def test_prose_rules_read_comments_of_each_language(self):
         bad = 'The thread wakes him.'
         for path, text in {
             'src/a.h': f'int a; // {bad}\n',
@@ -95,7 +95,7 @@ class Rules(Tree):
             with self.subTest(path):
                 self.assertEqual([rule for _, rule in self.rules(path, text)], ['whom'])
 
-    def test_code_is_not_checked(self):
+    def test_prose_rules_ignore_code(self):
         for path, text in {
             'src/a.c': '/* SPDX-License-Identifier: ISC */\nint him; const char *a = "The thread wakes him.";\n',
             'tools/a.py': 'a = "The thread wakes him."\nb = """The thread wakes him."""\n',
@@ -107,13 +107,13 @@ class Rules(Tree):
             with self.subTest(path):
                 self.assertEqual(self.rules(path, text), [])
 
-    def test_user_messages_are_counted_separately(self):
+    def test_texts_shown_to_users_are_counted_separately(self):
         self.assertEqual(self.rules('apps/cli/a.c', 'const char *a = "the thread "\n  "wakes him";\n'), [('1', 'string:whom')])
         self.assertEqual(self.rules('apps/cli/a.c', 'const char *a = "him";\n'), [])
         self.assertEqual(self.rules('apps/web/a.js', 'a = `the thread ${b} wakes him`;\n'), [('1', 'string:whom')])
         self.assertEqual(self.rules('apps/web/a.html', '<p title="it wakes him">\nit wakes him</p>\n'), [('1', 'string:whom'), ('1', 'string:whom')])
 
-    def test_long_titles_and_sentences(self):
+    def test_prose_rules_find_long_titles_and_sentences(self):
         title = 'finding->title = a ? weft__finding_text(f, "%s is short") :\n weft__finding_text(f, "{}", b);\n'
         self.assertEqual(self.rules('src/analysis/findings/a.c', title.format('%s waits; ' + 'for it and ' * 9)), [])
         self.assertEqual(self.rules('src/analysis/findings/a.c', title.format('%s waits; ' + 'for it and ' * 11)), [('2', 'string:long-title')])
@@ -122,7 +122,7 @@ class Rules(Tree):
         self.write('src/analysis/findings/explain.h', '\tX(HANG, hang, ALARM, "x")\n')
         self.assertEqual(self.rules('docs/a.md', '```\n$ weft explain a\nhang: ' + 'it waits ' * 14 + '\n```\n'), [('3', 'long-title')])
 
-    def test_changelog_form_is_checked(self):
+    def test_prose_rules_check_the_form_of_the_changelog(self):
         self.assertEqual(self.rules('CHANGELOG.md', CHANGELOG), [])
         self.assertEqual(self.rules('CHANGELOG.md', CHANGELOG.replace('[0.1.0] - 2024-02-03', '0.1.0, long ago')), [('9', 'changelog-heading')])
         self.assertEqual(self.rules('CHANGELOG.md', CHANGELOG.replace('### Added', '### News')), [('11', 'changelog-heading')])
@@ -140,7 +140,7 @@ class Ratchet(Tree):
         self.write('src/a.c', '/* It wakes him. */\n/* It wakes him. */\n')
         self.prose('--update', '--force', status=0)
 
-    def test_counts_only_fall(self):
+    def test_allowed_count_of_a_prose_rule_only_falls(self):
         self.assertEqual(self.counts(), 'src/a.c\twhom\t2\n')
         self.prose(status=0)
         self.write('src/a.c', '/* It wakes him. */\n' * 3)
@@ -153,27 +153,27 @@ class Ratchet(Tree):
         self.assertEqual(self.counts(), 'src/a.c\twhom\t1\n')
         self.prose(status=0)
 
-    def test_a_new_file_has_no_finds(self):
+    def test_new_file_may_break_no_rule_of_prose(self):
         self.write('src/b.c', '/* It wakes him. */\n')
         self.assertIn('src/b.c: whom: 1, allowed 0', self.prose(status=1))
 
-    def test_renamed_file_keeps_its_counts(self):
+    def test_renamed_file_keeps_its_allowed_counts(self):
         os.rename(os.path.join(self.root, 'src/a.c'), os.path.join(self.root, 'src/b.c'))
         self.prose('--update', status=0)
         self.assertEqual(self.counts(), 'src/b.c\twhom\t2\n')
 
-    def test_deleted_file_has_no_counts(self):
+    def test_deleted_file_loses_its_allowed_counts(self):
         os.remove(os.path.join(self.root, 'src/a.c'))
         self.prose(status=1)
         self.prose('--update', status=0)
         self.assertEqual(self.counts(), '')
 
-    def test_files_as_arguments_are_listed(self):
+    def test_prose_lists_each_find_in_a_named_file(self):
         self.assertIn('src/a.c:2: whom: It wakes him.', self.prose('src/a.c', status=1))
         self.write('src/a.c', '/* It wakes it. */\n')
         self.assertEqual(self.prose('src/a.c', status=0), '')
 
-    def test_the_table_counts_by_kind(self):
+    def test_prose_table_counts_finds_of_each_rule_by_kind(self):
         row = next(line.split() for line in self.prose('--table', status=0).splitlines() if line.startswith('comments'))
         self.assertEqual(row[1:4], ['6', '2', '333.3'])
         self.assertIn('src/a.c:2: whom: ', self.prose('--table', '-v', status=0))
@@ -195,7 +195,7 @@ class Commits(Tree):
         self.write('message', text)
         return self.prose('--commit-msg', os.path.join(self.root, 'message'), status=status)
 
-    def test_commit_message_form_is_checked(self):
+    def test_prose_rules_check_the_form_of_commit_messages(self):
         self.message(GOOD, 0)
         self.message(GOOD + '# Please enter the commit message\n# ------------------------ >8 ------------------------\ndiff\n', 0)
         self.message('Merge branch x\n', 0)
@@ -205,7 +205,7 @@ class Commits(Tree):
             with self.subTest(fault):
                 self.assertIn(fault, self.message(text, 1))
 
-    def test_commits_after_the_first_one_are_checked(self):
+    def test_prose_rules_check_each_commit_after_the_first(self):
         self.assertIn('no git checkout', self.prose('--commits', status=0))
         self.git('init')
         self.git('commit', '--allow-empty', '-F', '-', message=BAD['area'])
@@ -225,7 +225,7 @@ class Commits(Tree):
         self.write('tools/prose-since', '0' * 40 + '\n')
         self.assertIn('shallow', self.prose('--commits', status=0))
 
-    def test_the_hook_refuses_a_message(self):
+    def test_commit_hook_refuses_a_message_without_a_body(self):
         self.git('init')
         os.symlink(PROSE, os.path.join(self.root, 'tools/prose'))
         os.symlink(HOOK, os.path.join(self.root, '.git/hooks/commit-msg'))

@@ -76,7 +76,7 @@ static size_t send(const struct clock *mine, const struct clock *other, size_t c
 	return count;
 }
 
-static void true_offset_is_within_the_bounds(void **state)
+static void true_clock_offset_of_two_hosts_is_within_the_bounds(void **state)
 {
 	for (int round = 1; round < 400; round++) {
 		seed = (uint64_t)round;
@@ -140,7 +140,7 @@ static int64_t counts(const struct counter *c, int64_t t)
 
 /* Bounds of counters are narrower and still contain the truth, also for counters that bend as much as is allowed between rare
  * messages. */
-static void counter_clocks_have_narrower_bounds(void **state)
+static void clocks_that_are_cpu_counters_have_narrower_bounds(void **state)
 {
 	enum { ROUNDS = 600 };
 	double narrower = 0;
@@ -183,7 +183,7 @@ static void counter_clocks_have_narrower_bounds(void **state)
 }
 
 /* With the message rate of a busy service the bounds are some us wide. */
-static void many_messages_narrow_the_bounds(void **state)
+static void many_messages_narrow_the_clock_bounds(void **state)
 {
 	seed = 1;
 	const struct clock mine = make_clock(0, 30), other = make_clock(0, 30);
@@ -199,7 +199,7 @@ static void many_messages_narrow_the_bounds(void **state)
 }
 
 /* A send is stamped a ms after the call, although it took 2 us. */
-static void wrong_timestamps_are_refused(void **state)
+static void messages_with_impossible_times_are_not_aligned(void **state)
 {
 	for (int round = 1; round < 50; round++) {
 		seed = (uint64_t)round;
@@ -213,7 +213,7 @@ static void wrong_timestamps_are_refused(void **state)
 	}
 }
 
-static void stepped_clock_is_refused(void **state)
+static void clock_that_was_set_during_the_recording_is_not_aligned(void **state)
 {
 	for (int round = 1; round < 50; round++) {
 		seed = (uint64_t)round;
@@ -229,7 +229,7 @@ static void stepped_clock_is_refused(void **state)
 	}
 }
 
-static void one_way_messages_are_refused(void **state)
+static void clocks_with_messages_in_one_direction_are_not_aligned(void **state)
 {
 	struct weft_clock_bounds *tie = NULL;
 	struct weft_error err = {0};
@@ -241,7 +241,7 @@ static void one_way_messages_are_refused(void **state)
 }
 
 /* Times at both ends of the 64-bit range. */
-static void extreme_times_do_not_overflow(void **state)
+static void extreme_event_times_of_joined_traces_do_not_overflow(void **state)
 {
 	struct weft_clock_bounds *tie = NULL;
 	const struct weft_clock_message ends[] = {{INT64_MIN, INT64_MAX, true}, {INT64_MAX, INT64_MIN, false}};
@@ -258,13 +258,13 @@ static void extreme_times_do_not_overflow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(true_offset_is_within_the_bounds),
-	    cmocka_unit_test(counter_clocks_have_narrower_bounds),
-	    cmocka_unit_test(many_messages_narrow_the_bounds),
-	    cmocka_unit_test(wrong_timestamps_are_refused),
-	    cmocka_unit_test(stepped_clock_is_refused),
-	    cmocka_unit_test(one_way_messages_are_refused),
-	    cmocka_unit_test(extreme_times_do_not_overflow),
+	    cmocka_unit_test(true_clock_offset_of_two_hosts_is_within_the_bounds),
+	    cmocka_unit_test(clocks_that_are_cpu_counters_have_narrower_bounds),
+	    cmocka_unit_test(many_messages_narrow_the_clock_bounds),
+	    cmocka_unit_test(messages_with_impossible_times_are_not_aligned),
+	    cmocka_unit_test(clock_that_was_set_during_the_recording_is_not_aligned),
+	    cmocka_unit_test(clocks_with_messages_in_one_direction_are_not_aligned),
+	    cmocka_unit_test(extreme_event_times_of_joined_traces_do_not_overflow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void true_clock_offset_is_within_the_bounds(void **state)
 	assert_true(gaps > 20 && unwritten > 20);
 }
 
-static void faulty_host_is_refused_with_a_reason(void **state)
+static void host_with_impossible_times_is_left_out_with_a_reason(void **state)
 {
 	static const struct {
 		enum fleet_fault fault;
@@ -119,7 +119,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(true_clock_offset_is_within_the_bounds),
-	    cmocka_unit_test(faulty_host_is_refused_with_a_reason),
+	    cmocka_unit_test(host_with_impossible_times_is_left_out_with_a_reason),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

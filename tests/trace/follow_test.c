@@ -99,7 +99,7 @@ static int64_t lived_until(void)
 	return until_ns;
 }
 
-static void killed_program_records_no_more(void **state)
+static void trace_of_a_killed_program_is_no_longer_recorded(void **state)
 {
 	int ends[2];
 	char byte;
@@ -242,7 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(new_ring_events_change_the_fingerprint),
 	    TEST(new_file_events_change_the_fingerprint),
-	    TEST(killed_program_records_no_more),
+	    TEST(trace_of_a_killed_program_is_no_longer_recorded),
 	    TEST(open_trace_survives_file_changes),
 	    TEST(shrinking_files_cause_no_signal),
 	    TEST(special_and_image_files_have_a_fingerprint),

@@ -185,7 +185,7 @@ static void ring_in_scattered_pages_is_read(void **state)
 	free(image);
 }
 
-static void definitions_continue_in_the_next_page(void **state)
+static void definitions_that_fill_a_page_continue_in_the_next(void **state)
 {
 	enum { TEXTS = 400 };
 	static char names[TEXTS][40];
@@ -210,7 +210,7 @@ static void definitions_continue_in_the_next_page(void **state)
 	assert_int_equal(seen.skipped, 0);
 }
 
-static void invalid_packet_size_is_refused(void **state)
+static void packet_with_an_invalid_size_is_refused(void **state)
 {
 	struct weft_record_options options = {.buffer = ring, .buffer_bytes = sizeof ring, .packet_bytes = 100};
 	assert_int_equal(weft_start(&options), WEFT_EINVAL);
@@ -253,7 +253,7 @@ static struct weft_packet_header *header_of(unsigned char *memory, size_t packet
 	return (struct weft_packet_header *)(void *)(memory + packet * PAGE);
 }
 
-static void newest_ring_is_read(void **state)
+static void newest_of_several_rings_in_memory_is_read(void **state)
 {
 	enum { SIZE = 4 * sizeof ring };
 	unsigned char *image = calloc(1, SIZE);
@@ -295,7 +295,7 @@ static void newest_ring_is_read(void **state)
 }
 
 /* As written by cat: the bytes start with a packet, like a trace. */
-static void adjacent_buffers_are_two_rings(void **state)
+static void file_of_two_adjacent_buffers_has_two_rings(void **state)
 {
 	for (int newest = 0; newest < 2; newest++) {
 		static unsigned char image[2 * sizeof ring];
@@ -351,7 +351,7 @@ static void single_packet_is_no_ring(void **state)
 }
 
 /* After a restart of the machine a new ring overlaps the old one, of which some pages remain. */
-static void remains_of_an_old_ring_are_ignored(void **state)
+static void pages_of_an_old_ring_below_a_new_ring_are_ignored(void **state)
 {
 	enum { SIZE = 2 * PAGES * PAGE, NEW = PAGES / 4 };
 	unsigned char *image = calloc(1, SIZE);
@@ -432,7 +432,7 @@ static void header_of_huge_packet_allocates_little(void **state)
 
 /* ---- Files ---- */
 
-static void holes_are_skipped(void **state)
+static void holes_of_a_sparse_file_are_not_searched(void **state)
 {
 	const uint64_t size = (uint64_t)64 << 30;
 	int fd = make_file();
@@ -474,7 +474,7 @@ static void image_without_a_ring_is_refused(void **state)
 /* ---- Core dumps ---- */
 
 /* Memory from address 0x10000000 on: each page is somewhere else in the file, in segments in any order. */
-static void core_dump_segments_are_joined(void **state)
+static void ring_across_segments_of_a_core_dump_is_read(void **state)
 {
 	enum { BASE = 0x10000000 };
 	for (int bits = 32; bits <= 64; bits += 32) {
@@ -519,7 +519,7 @@ static void core_dump_segments_are_joined(void **state)
 }
 
 /* Core dumps with wrong headers. */
-static void damaged_core_dumps_are_handled(void **state)
+static void damaged_core_dump_is_read_or_refused_with_a_reason(void **state)
 {
 	enum { SIZE = 1 << 16 };
 	unsigned char *image = malloc(SIZE);
@@ -652,20 +652,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ring_is_found_at_every_offset),
 	    cmocka_unit_test(ring_in_scattered_pages_is_read),
-	    cmocka_unit_test(definitions_continue_in_the_next_page),
-	    cmocka_unit_test(invalid_packet_size_is_refused),
+	    cmocka_unit_test(definitions_that_fill_a_page_continue_in_the_next),
+	    cmocka_unit_test(packet_with_an_invalid_size_is_refused),
 	    cmocka_unit_test(duplicate_packets_are_read_once),
-	    cmocka_unit_test_setup_teardown(newest_ring_is_read, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(adjacent_buffers_are_two_rings, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(newest_of_several_rings_in_memory_is_read, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(file_of_two_adjacent_buffers_has_two_rings, set_up, tear_down),
 	    cmocka_unit_test(unfinished_header_is_no_ring),
 	    cmocka_unit_test(single_packet_is_no_ring),
-	    cmocka_unit_test(remains_of_an_old_ring_are_ignored),
+	    cmocka_unit_test(pages_of_an_old_ring_below_a_new_ring_are_ignored),
 	    cmocka_unit_test(torn_packet_loses_only_itself),
 	    cmocka_unit_test_setup_teardown(header_of_huge_packet_allocates_little, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(holes_are_skipped, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(holes_of_a_sparse_file_are_not_searched, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(image_without_a_ring_is_refused, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(core_dump_segments_are_joined, set_up, tear_down),
-	    cmocka_unit_test(damaged_core_dumps_are_handled),
+	    cmocka_unit_test_setup_teardown(ring_across_segments_of_a_core_dump_is_read, set_up, tear_down),
+	    cmocka_unit_test(damaged_core_dump_is_read_or_refused_with_a_reason),
 	    cmocka_unit_test(hung_process_is_read),
 	    cmocka_unit_test(process_without_a_ring_is_refused),
 	};

@@ -266,7 +266,7 @@ static uint32_t promise_called(const struct weft_model *m, const char *name)
 	return WEFT_NONE;
 }
 
-static void path_of_a_call_passes_through_its_server(void **state)
+static void critical_path_of_a_call_passes_through_its_server(void **state)
 {
 	record_a_call(true);
 	struct weft_trace *trace = join(3);
@@ -295,7 +295,7 @@ static void path_of_a_call_passes_through_its_server(void **state)
 }
 
 /* The client ended at 21 ms: no sleep follows, and its promises end by then. */
-static void process_ends_with_its_recording(void **state)
+static void process_in_a_joined_trace_ends_when_its_recording_ends(void **state)
 {
 	record_a_call(false);
 	struct weft_trace *trace = join(3);
@@ -606,7 +606,7 @@ static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state
 }
 
 /* Hosts behind NAT, or with impossible times of messages. */
-static void unalignable_hosts_are_reported(void **state)
+static void hosts_whose_clocks_cannot_be_aligned_are_reported(void **state)
 {
 	static const struct {
 		const char *peer, *why;
@@ -658,7 +658,7 @@ static void failed_join_leaves_its_parts_unchanged(void **state)
 	weft_trace_close(parts[1]);
 }
 
-static void too_large_ids_are_reported(void **state)
+static void promise_ids_too_large_for_a_joined_trace_are_reported(void **state)
 {
 	struct weft_event ev[16];
 	record_one(0, "client", "here", 0);
@@ -675,7 +675,7 @@ static void too_large_ids_are_reported(void **state)
 }
 
 /* Processes of one name get numbers; a long name is not repeated before each of its counters. */
-static void process_names_are_distinct(void **state)
+static void joined_processes_of_equal_name_get_distinct_names(void **state)
 {
 	static const char *const names[] = {"shell", "shell", "a name that is much longer than any name of a process"};
 	struct weft_event ev[16];
@@ -713,7 +713,7 @@ static int tell(void *ctx, const struct weft_kernel_event *events, size_t count)
 	return 0;
 }
 
-static void kernel_events_of_each_part_are_kept(void **state)
+static void kernel_events_of_each_joined_trace_are_kept(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL, *alone = NULL;
 	struct weft_error err = {0};
@@ -783,17 +783,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(events_of_two_processes_share_one_clock),
-	    cmocka_unit_test(path_of_a_call_passes_through_its_server),
-	    cmocka_unit_test(process_ends_with_its_recording),
+	    cmocka_unit_test(critical_path_of_a_call_passes_through_its_server),
+	    cmocka_unit_test(process_in_a_joined_trace_ends_when_its_recording_ends),
 	    cmocka_unit_test_setup_teardown(traces_with_one_clock_need_no_wall_clock, set_up, tear_down),
 	    cmocka_unit_test(clocks_of_two_hosts_are_aligned_by_messages),
 	    cmocka_unit_test(bytes_before_the_first_record_are_no_loss),
 	    cmocka_unit_test(unanswered_request_is_reported_for_the_end_that_owes_it),
-	    cmocka_unit_test(unalignable_hosts_are_reported),
+	    cmocka_unit_test(hosts_whose_clocks_cannot_be_aligned_are_reported),
 	    cmocka_unit_test(failed_join_leaves_its_parts_unchanged),
-	    cmocka_unit_test(too_large_ids_are_reported),
-	    cmocka_unit_test(process_names_are_distinct),
-	    cmocka_unit_test(kernel_events_of_each_part_are_kept),
+	    cmocka_unit_test(promise_ids_too_large_for_a_joined_trace_are_reported),
+	    cmocka_unit_test(joined_processes_of_equal_name_get_distinct_names),
+	    cmocka_unit_test(kernel_events_of_each_joined_trace_are_kept),
 	    cmocka_unit_test(joined_events_are_sorted_by_time),
 	    cmocka_unit_test(join_survives_failed_allocations),
 	};

@@ -282,7 +282,7 @@ static void mirage_drops_a_last_event_of_zeros(void **state)
 }
 
 /* The list has the first 64 parts; the count has all. */
-static void list_of_skipped_parts_is_bounded(void **state)
+static void list_of_damaged_parts_of_a_file_has_the_first_64(void **state)
 {
 	struct weft_event ev[256];
 	w.size = 0;
@@ -391,7 +391,7 @@ static void sexp_skips_bad_lines(void **state)
 	weft_trace_close(trace);
 }
 
-static void unknown_bytes_are_refused(void **state)
+static void file_in_no_known_format_is_refused(void **state)
 {
 	static const unsigned char other_uuid[64] = {0xC1, 0x1F, 0xFC, 0xC1, 1, 2, 3};
 	static const struct {
@@ -450,7 +450,7 @@ static void run_shell(const char *command)
 	assert_int_equal(system(line), 0);
 }
 
-static void files_pipes_and_archives_are_opened(void **state)
+static void traces_in_files_pipes_and_archives_are_opened(void **state)
 {
 	two_packets();
 	put_file("t.ctf", w.bytes, w.size);
@@ -525,7 +525,7 @@ static void archive_is_read_like_its_directory(void **state)
 }
 
 /* Files of some file systems are shorter than their size. */
-static void short_file_is_read(void **state)
+static void file_shorter_than_its_size_is_read(void **state)
 {
 	struct weft_source source;
 	const char *path = "/sys/kernel/mm/transparent_hugepage/enabled";
@@ -537,7 +537,7 @@ static void short_file_is_read(void **state)
 	assert_int_equal(weft_source_open(&source, "/sys/kernel/mm/transparent_hugepage", NULL), WEFT_EFORMAT);
 }
 
-static void failed_open_reports_the_reason(void **state)
+static void failed_open_of_a_trace_reports_the_reason(void **state)
 {
 	struct weft_trace *trace;
 	struct weft_error err;
@@ -599,19 +599,19 @@ int main(void)
 	    cmocka_unit_test(mirage_unknown_operation_ends_its_packet),
 	    cmocka_unit_test(mirage_time_never_goes_back),
 	    cmocka_unit_test(mirage_drops_a_last_event_of_zeros),
-	    cmocka_unit_test(list_of_skipped_parts_is_bounded),
+	    cmocka_unit_test(list_of_damaged_parts_of_a_file_has_the_first_64),
 	    cmocka_unit_test(sexp_decodes_every_operation),
 	    cmocka_unit_test(sexp_decimal_times_are_exact),
 	    cmocka_unit_test(sexp_skips_bad_lines),
-	    cmocka_unit_test(unknown_bytes_are_refused),
+	    cmocka_unit_test(file_in_no_known_format_is_refused),
 #ifdef __wasi__
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 #else
-	    cmocka_unit_test(files_pipes_and_archives_are_opened),
+	    cmocka_unit_test(traces_in_files_pipes_and_archives_are_opened),
 	    cmocka_unit_test(archive_is_read_like_its_directory),
-	    cmocka_unit_test(short_file_is_read),
-	    cmocka_unit_test(failed_open_reports_the_reason),
+	    cmocka_unit_test(file_shorter_than_its_size_is_read),
+	    cmocka_unit_test(failed_open_of_a_trace_reports_the_reason),
 	    cmocka_unit_test(sparse_ring_of_3_gb_is_read),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

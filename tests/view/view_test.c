@@ -97,7 +97,7 @@ static void test_zoom_and_pan_keep_times(void **state)
 	close_scene(&s);
 }
 
-static void test_rows_map_to_pixels(void **state)
+static void test_each_row_has_its_pixels_and_each_pixel_its_row(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -229,7 +229,7 @@ static void see(const struct scene *s, double seen[6])
 	}
 }
 
-static void test_zooming_back_restores_the_view(void **state)
+static void test_zooming_in_and_back_restores_the_view(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -333,7 +333,7 @@ static void open_with_long_lines(struct scene *s, int first, int count)
 	open_scene(s, w.bytes, w.size);
 }
 
-static void test_focus_prefers_long_lines(void **state)
+static void test_automatic_focus_is_on_rows_of_long_promises(void **state)
 {
 	(void)state;
 	static const struct {
@@ -357,7 +357,7 @@ static void test_focus_prefers_long_lines(void **state)
 }
 
 /* Many short lines at the right, and fewer, longer ones at the left: the longer ones get more space. */
-static void test_focused_row_prefers_lines_long_in_view(void **state)
+static void test_automatic_focus_is_on_promises_that_are_long_in_view(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -387,7 +387,7 @@ static void test_focused_row_prefers_lines_long_in_view(void **state)
 	close_scene(&s);
 }
 
-static void test_hit_finds_the_nearest_promise(void **state)
+static void test_hit_test_finds_the_promise_nearest_to_the_pointer(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -455,7 +455,7 @@ static uint32_t with_id(const struct scene *s, int64_t id)
 	return p;
 }
 
-static void test_find_matches_labels(void **state)
+static void test_search_text_matches_labels_of_promises(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -480,7 +480,7 @@ static void test_find_matches_labels(void **state)
 	close_scene(&s);
 }
 
-static void test_queries_find_the_expected_promises(void **state)
+static void test_search_expressions_find_the_expected_promises(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -687,20 +687,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_zoom_and_pan_keep_times),
-	    cmocka_unit_test(test_rows_map_to_pixels),
+	    cmocka_unit_test(test_each_row_has_its_pixels_and_each_pixel_its_row),
 	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
-	    cmocka_unit_test(test_zooming_back_restores_the_view),
+	    cmocka_unit_test(test_zooming_in_and_back_restores_the_view),
 	    cmocka_unit_test(test_focused_row_keeps_its_position),
 	    cmocka_unit_test(test_focus_at_a_pixel_returns_to_that_pixel),
 	    cmocka_unit_test(test_rows_have_space_for_their_names),
-	    cmocka_unit_test(test_focus_prefers_long_lines),
-	    cmocka_unit_test(test_focused_row_prefers_lines_long_in_view),
-	    cmocka_unit_test(test_hit_finds_the_nearest_promise),
+	    cmocka_unit_test(test_automatic_focus_is_on_rows_of_long_promises),
+	    cmocka_unit_test(test_automatic_focus_is_on_promises_that_are_long_in_view),
+	    cmocka_unit_test(test_hit_test_finds_the_promise_nearest_to_the_pointer),
 	    cmocka_unit_test(test_folded_handles_share_one_line),
-	    cmocka_unit_test(test_find_matches_labels),
+	    cmocka_unit_test(test_search_text_matches_labels_of_promises),
 	    cmocka_unit_test(test_folded_sleep_is_narrow),
 	    cmocka_unit_test(test_folded_sleep_leaves_space_for_work),
-	    cmocka_unit_test(test_queries_find_the_expected_promises),
+	    cmocka_unit_test(test_search_expressions_find_the_expected_promises),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

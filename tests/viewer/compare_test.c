@@ -169,7 +169,7 @@ static void test_highlights_apply_to_both_traces(void **state)
 }
 
 /* The next match is in the trace that has one. */
-static void test_matches_move_between_traces(void **state)
+static void test_next_match_can_be_in_the_other_trace(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -268,7 +268,7 @@ int main(void)
 	    cmocka_unit_test(test_locked_axes_show_the_same_times),
 	    cmocka_unit_test(test_differences_lead_to_both_traces),
 	    cmocka_unit_test(test_highlights_apply_to_both_traces),
-	    cmocka_unit_test(test_matches_move_between_traces),
+	    cmocka_unit_test(test_next_match_can_be_in_the_other_trace),
 	    cmocka_unit_test(test_pointer_acts_on_its_trace),
 	    cmocka_unit_test(test_saved_url_restores_both_views),
 	    cmocka_unit_test(test_replaced_trace_keeps_the_view),

@@ -147,7 +147,7 @@ static void low_rows_fold_only_below_branches(int around)
 	weft_viewer_destroy(v);
 }
 
-static void test_low_rows_fold_automatically(void **state)
+static void test_rows_too_low_to_read_fold_automatically(void **state)
 {
 	(void)state;
 	for (int around = 1; around < 7; around++)
@@ -242,7 +242,7 @@ static void test_promises_are_folded_and_unfolded_by_hand(void **state)
 }
 
 /* Keys reach every line, along its row and from row to row, folded or not. */
-static void test_keys_reach_every_line(void **state)
+static void test_keys_can_select_every_promise(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 8; seed++) {
@@ -404,10 +404,10 @@ static void test_rows_are_grouped_by_a_key(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_low_rows_fold_automatically),
+	    cmocka_unit_test(test_rows_too_low_to_read_fold_automatically),
 	    cmocka_unit_test(test_queries_fold_matching_promises),
 	    cmocka_unit_test(test_promises_are_folded_and_unfolded_by_hand),
-	    cmocka_unit_test(test_keys_reach_every_line),
+	    cmocka_unit_test(test_keys_can_select_every_promise),
 	    cmocka_unit_test(test_keys_measure_the_span_of_promises),
 	    cmocka_unit_test(test_arrows_of_folds_are_counted),
 	    cmocka_unit_test(test_rows_are_grouped_by_a_key),

@@ -131,7 +131,7 @@ static size_t entries(void)
 	return count;
 }
 
-static void test_long_list_shows_the_first_rows(void **state)
+static void test_long_list_of_promises_in_flight_shows_the_first_rows(void **state)
 {
 	(void)state;
 	static char text[8192];
@@ -184,7 +184,7 @@ int main(void)
 	    cmocka_unit_test(test_promises_in_flight_are_listed),
 	    cmocka_unit_test(test_row_selects_its_promise),
 	    cmocka_unit_test(test_rows_show_waits_and_root_causes),
-	    cmocka_unit_test(test_long_list_shows_the_first_rows),
+	    cmocka_unit_test(test_long_list_of_promises_in_flight_shows_the_first_rows),
 	    cmocka_unit_test(test_row_keeps_its_promise_after_a_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

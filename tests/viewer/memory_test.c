@@ -120,7 +120,7 @@ static int use(void)
 	return status < 0 ? status : WEFT_OK;
 }
 
-static void test_every_allocation_can_fail(void **state)
+static void test_viewer_survives_any_failed_allocation(void **state)
 {
 	(void)state;
 	write_random_trace(&w, 7);
@@ -137,6 +137,6 @@ static void test_every_allocation_can_fail(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_can_fail)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_viewer_survives_any_failed_allocation)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void test_long_list_of_waiters_is_cut(void **state)
 	weft_rows_finish(&panel);
 }
 
-static void test_random_panels_are_valid(void **state)
+static void test_panels_of_random_traces_have_valid_rows(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 10; seed++) {
@@ -172,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_panel_describes_promises),
 	    cmocka_unit_test(test_long_list_of_waiters_is_cut),
-	    cmocka_unit_test(test_random_panels_are_valid),
+	    cmocka_unit_test(test_panels_of_random_traces_have_valid_rows),
 	    cmocka_unit_test(test_notes_list_trace_warnings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static void test_table_rows_lead_to_promises(void **state)
 }
 
 /* After a reload the table is computed again, and the open type stays open. */
-static void test_table_is_kept_after_a_refresh(void **state)
+static void test_table_keeps_its_open_type_after_a_refresh(void **state)
 {
 	(void)state;
 	struct weft_compare c = {0};
@@ -237,7 +237,7 @@ static void test_blame_pane_shares_add_up(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_path_lane_shows_all_steps(void **state)
+static void test_lane_of_the_critical_path_shows_all_steps(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -295,11 +295,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_blame_pane_shares_add_up),
-	    cmocka_unit_test(test_path_lane_shows_all_steps),
+	    cmocka_unit_test(test_lane_of_the_critical_path_shows_all_steps),
 	    cmocka_unit_test(test_table_matches_the_promises),
 	    cmocka_unit_test(test_long_lived_types_come_last),
 	    cmocka_unit_test(test_table_rows_lead_to_promises),
-	    cmocka_unit_test(test_table_is_kept_after_a_refresh),
+	    cmocka_unit_test(test_table_keeps_its_open_type_after_a_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static void test_counters_are_hidden_and_shown(void **state)
 	weft_viewer_destroy(v);
 }
 
-static void test_pan_and_zoom_show_other_times(void **state)
+static void test_panning_and_zooming_show_other_times(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -321,7 +321,7 @@ static void test_marks_are_drawn_over_the_picture(void **state)
 }
 
 /* The legend has every sign of the picture; the corner names the active filter, and a click there removes it. */
-static void test_legend_has_every_sign_and_corner_names_the_filter(void **state)
+static void test_legend_has_every_sign_and_the_corner_names_the_active_filter(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -645,7 +645,7 @@ static void test_search_finds_matches_in_time_order(void **state)
 	}
 }
 
-static void test_clear_removes_one_mark_at_a_time(void **state)
+static void test_clear_removes_first_the_interval_then_the_search_then_the_selection(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -891,7 +891,7 @@ static bool has_row(const struct weft_viewer *v, int64_t id)
 	return v->layout->rows[with_id(v, id)] != WEFT_NONE;
 }
 
-static void test_promises_are_hidden(void **state)
+static void test_promises_of_a_kind_or_label_can_be_hidden(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -934,7 +934,7 @@ static int64_t listed_match(const struct weft_viewer *v, size_t n)
 	return v->model->promises[rows.rows[n].promise].id;
 }
 
-static void test_matches_are_sorted(void **state)
+static void test_matches_of_a_search_are_sorted_by_time_duration_or_name(void **state)
 {
 	(void)state;
 	/* By time, by duration, by name: 2 "GET /", 4 "GET /never", 6 "GET /fails". */
@@ -1144,12 +1144,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_draw_fills_the_panes),
 	    cmocka_unit_test(test_counters_are_hidden_and_shown),
-	    cmocka_unit_test(test_pan_and_zoom_show_other_times),
+	    cmocka_unit_test(test_panning_and_zooming_show_other_times),
 	    cmocka_unit_test(test_reveal_makes_promise_visible),
 	    cmocka_unit_test(test_pointer_selects_drags_and_zooms),
 	    cmocka_unit_test(test_drags_in_overview_and_ruler_move_or_measure),
 	    cmocka_unit_test(test_marks_are_drawn_over_the_picture),
-	    cmocka_unit_test(test_legend_has_every_sign_and_corner_names_the_filter),
+	    cmocka_unit_test(test_legend_has_every_sign_and_the_corner_names_the_active_filter),
 	    cmocka_unit_test(test_tips_describe_arrows),
 	    cmocka_unit_test(test_go_to_actions_follow_links),
 	    cmocka_unit_test(test_history_goes_back_and_forward),
@@ -1157,13 +1157,13 @@ int main(void)
 	    cmocka_unit_test(test_link_restores_the_same_picture),
 	    cmocka_unit_test(test_search_finds_matches_in_time_order),
 	    cmocka_unit_test(test_search_text_is_kept_on_one_line),
-	    cmocka_unit_test(test_clear_removes_one_mark_at_a_time),
+	    cmocka_unit_test(test_clear_removes_first_the_interval_then_the_search_then_the_selection),
 	    cmocka_unit_test(test_saved_url_restores_the_view),
 	    cmocka_unit_test(test_focus_shows_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
 	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
-	    cmocka_unit_test(test_promises_are_hidden),
-	    cmocka_unit_test(test_matches_are_sorted),
+	    cmocka_unit_test(test_promises_of_a_kind_or_label_can_be_hidden),
+	    cmocka_unit_test(test_matches_of_a_search_are_sorted_by_time_duration_or_name),
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
 	    cmocka_unit_test(test_findings_open_with_evidence),
 	    cmocka_unit_test(test_findings_summary_names_limits),

@@ -24,7 +24,7 @@ static void payload_size_follows_from_operation_and_flags(void **state)
 }
 
 /* The text that a trace has for an operation of this version equals the operation's form. */
-static void test_form_texts_match_operations(void **state)
+static void test_form_text_of_each_operation_equals_its_form(void **state)
 {
 	struct weft_wire_form form;
 	for (unsigned id = 0; id < 256; id++) {
@@ -79,7 +79,7 @@ static void test_events_have_the_announced_size(void **state)
 		}
 }
 
-static void test_long_texts_are_cut(void **state)
+static void test_long_text_in_an_event_is_cut(void **state)
 {
 	for (size_t room = 13; room < 120; room++) {
 		struct weft_wire_event e = {
@@ -121,10 +121,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(payload_size_follows_from_operation_and_flags),
-	    cmocka_unit_test(test_form_texts_match_operations),
+	    cmocka_unit_test(test_form_text_of_each_operation_equals_its_form),
 	    cmocka_unit_test(valid_form_texts_are_parsed_and_others_refused),
 	    cmocka_unit_test(test_events_have_the_announced_size),
-	    cmocka_unit_test(test_long_texts_are_cut),
+	    cmocka_unit_test(test_long_text_in_an_event_is_cut),
 	    cmocka_unit_test(test_metadata_has_the_announced_size),
 	    cmocka_unit_test(test_definitions_have_the_announced_size),
 	};

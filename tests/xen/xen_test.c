@@ -69,7 +69,7 @@ static struct weft_xen xen_of(size_t pages)
 
 /* ---- References ---- */
 
-static void references_are_parsed(void **state)
+static void grant_references_in_xenstore_are_parsed(void **state)
 {
 	static const struct {
 		const char *text;
@@ -110,7 +110,7 @@ static void references_are_parsed(void **state)
 	weft_vec_free(&found);
 }
 
-static void million_references_are_read(void **state)
+static void million_grant_references_are_read(void **state)
 {
 	/* 1000 nodes of 1000. */
 	char text[2001], path[64];
@@ -146,7 +146,7 @@ static void grant_references_that_cannot_be_mapped_are_refused(void **state)
 	fake_finish(&fake);
 }
 
-static void domains_are_found_by_id_and_name(void **state)
+static void xen_domain_is_found_by_id_and_by_name(void **state)
 {
 	const struct domain_host host = fake_host(&fake);
 	struct weft_trace *trace = NULL;
@@ -249,7 +249,7 @@ static void ring_of_many_pages_needs_several_xenstore_nodes(void **state)
 	fake_finish(&fake);
 }
 
-static void failing_guest_calls_leave_nothing_shared(void **state)
+static void failed_call_of_a_guest_leaves_no_page_shared(void **state)
 {
 	/* If any call of the guest fails, nothing stays shared, nothing records, and there is an error text. */
 	long calls = 0;
@@ -431,7 +431,7 @@ static void ring_overwritten_by_the_guest_is_handled(void **state)
 	scribbled_over(true);
 }
 
-static void failed_allocations_are_reported(void **state)
+static void failed_allocation_while_reading_a_domain_is_reported(void **state)
 {
 	fake_init(&fake, 2048);
 	struct weft_xen xen = xen_of(2048);
@@ -465,17 +465,17 @@ static int clean_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(references_are_parsed, clean_up),
-	    cmocka_unit_test_teardown(million_references_are_read, clean_up),
+	    cmocka_unit_test_teardown(grant_references_in_xenstore_are_parsed, clean_up),
+	    cmocka_unit_test_teardown(million_grant_references_are_read, clean_up),
 	    cmocka_unit_test_teardown(grant_references_that_cannot_be_mapped_are_refused, clean_up),
-	    cmocka_unit_test_teardown(domains_are_found_by_id_and_name, clean_up),
+	    cmocka_unit_test_teardown(xen_domain_is_found_by_id_and_by_name, clean_up),
 	    cmocka_unit_test_teardown(ring_of_few_pages_needs_one_xenstore_node, clean_up),
 	    cmocka_unit_test_teardown(ring_of_many_pages_needs_several_xenstore_nodes, clean_up),
-	    cmocka_unit_test_teardown(failing_guest_calls_leave_nothing_shared, clean_up),
+	    cmocka_unit_test_teardown(failed_call_of_a_guest_leaves_no_page_shared, clean_up),
 	    cmocka_unit_test_teardown(mirage_rings_are_read, clean_up),
 	    cmocka_unit_test_teardown(ring_is_read_while_written, clean_up),
 	    cmocka_unit_test_teardown(ring_overwritten_by_the_guest_is_handled, clean_up),
-	    cmocka_unit_test_teardown(failed_allocations_are_reported, clean_up),
+	    cmocka_unit_test_teardown(failed_allocation_while_reading_a_domain_is_reported, clean_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
