@@ -38,8 +38,8 @@ def declared(stream):
 
 events, definitions = declared(0), declared(1)
 details = re.search(r'enum detail_names : uint8_t {(.*?)};', metadata, re.S).group(1)
-assert [(int(n), name) for name, n in re.findall(r'"(\w+)" = (\d+)', details)] == [(int(n), name) for n, name, _, _ in rows('## Events', 4)]
-told = {int(op): (name, fields_of(fields)) for op, name, fields in rows('## Events', 3) if not op.startswith('0x')}
+assert [(int(n), name) for name, n in re.findall(r'"(\w+)" = (\d+)', details)] == [(int(n), name) for n, name, _, _ in rows('## Details', 4)]
+told = {int(op): (name, fields_of(fields)) for op, name, fields, _ in rows('## Events', 4)}
 assert told == {i: e for i, e in events.items() if i < 32}, (told, events)
 assert {i & 31 for i in events} == set(told)
 assert {int(i): (name, fields_of(fields)) for i, name, fields in rows('## Definitions', 3)} == definitions, definitions
