@@ -362,7 +362,7 @@ static void put_text(
 		put_kernel(kernel);
 	put_samples(info);
 	put_gaps(model);
-	printf("lost       %" PRIu64 " events\nskipped    %zu places\n", cli_count_lost(info), info->skipped_count);
+	printf("lost       %" PRIu64 " events\nskipped    %zu damaged parts\n", cli_count_lost(info), info->skipped_count);
 	for (size_t i = 0; i < info->skipped_count && i < WEFT_MAX_SKIPPED; i++) {
 		char text[640];
 		weft_error_format(&info->skipped[i].where, text, sizeof text);

@@ -1,6 +1,6 @@
 /* kept.h: counts the copies that weft watch has saved in a folder, and limits their number.
  *
- * The name of a copy is TRACE-KEY-TIME or TRACE-KEY-TIME.tar.zst, where KEY identifies the copy's trouble.  Other files in the
+ * The name of a copy is TRACE-KEY-TIME or TRACE-KEY-TIME.tar.zst, where KEY identifies the copy's problem.  Other files in the
  * folder are neither counted nor removed.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CLI_KEPT_H
 #define WEFT_CLI_KEPT_H

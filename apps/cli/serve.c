@@ -223,7 +223,7 @@ static enum MHD_Result send_trace(struct MHD_Connection *connection, struct serv
 	if (response) {
 		t->snapshot->references += !is_known;
 		MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, etag);
-		MHD_add_response_header(response, "Weft-Recorded", is_recorded ? "yes" : "no");
+		MHD_add_response_header(response, "Weft-Trace-Is-Recorded", is_recorded ? "yes" : "no");
 	}
 	return cli_http_send(connection, is_known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, "application/octet-stream", response);
 }

@@ -1,6 +1,6 @@
-/* watch.c: implements weft watch, which follows traces and saves a copy of the trace for each trouble.
+/* watch.c: implements weft watch, which follows traces and saves a copy of the trace for each problem.
  *
- * The name of a copy identifies the trouble that caused it.  So a watcher that is started again saves no trouble twice, and
+ * The name of a copy identifies the problem that caused it.  So a watcher that is started again saves no problem twice, and
  * counts earlier copies.  SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
@@ -35,15 +35,15 @@
 #define ORDER_NS INT64_C(60000000000)
 enum { TEXT_BYTES = 1024, TIMESTAMP_BYTES = 32, HOUR_S = 3600, RETRY_S = 60, CPU_PERCENT = 10 };
 
-/* A trouble: a problem of a trace that may be reported and saved. */
-struct trouble {
-	uint64_t key; /* identifies the trouble */
-	/* UTC time of a snapshot that the program requested, which may later be corrected by a second; 0 for other troubles. */
+/* A broken rule, an alarm or a requested snapshot of a trace, which may be reported and saved. */
+struct problem {
+	uint64_t key; /* identifies the problem */
+	/* UTC time of a snapshot that the program requested, which may later be corrected by a second; 0 for other problems. */
 	int64_t request_utc_s;
-	bool is_seen;          /* whether the current scan has found the trouble */
-	bool is_transient;     /* whether the trouble is about past events; it is over when these events have left the window */
-	int64_t first_seen_ns; /* time at which a scan first found the trouble */
-	int64_t last_seen_ns;  /* time at which a scan last found the trouble */
+	bool is_seen;          /* whether the current scan has found the problem */
+	bool is_transient;     /* whether the problem is about past events; it is over when these events have left the window */
+	int64_t first_seen_ns; /* time at which a scan first found the problem */
+	int64_t last_seen_ns;  /* time at which a scan last found the problem */
 	bool is_reported;
 	bool is_unsaved; /* whether saving a copy was tried and has failed */
 	time_t retry_at; /* earliest time of the next attempt to save a copy */
@@ -69,7 +69,7 @@ struct followed_trace {
 	bool was_recorded, has_ended, is_refused;
 	bool is_ring; /* whether the trace is a ring of an ended program, whose oldest events may have been overwritten */
 	bool is_tidy; /* whether the trace's directory was removed, or cannot be removed */
-	WEFT_VEC(struct trouble) troubles;
+	WEFT_VEC(struct problem) problems;
 };
 
 struct options {
@@ -82,7 +82,7 @@ struct options {
 	int64_t tidy_s; /* age in seconds at which rings of ended processes are removed; -1: never */
 	struct cli_rules rules;
 	/* Whether a rule is about all certain findings, or about all uncertain findings; each of these findings is then a
-	 * separate trouble. */
+	 * separate problem. */
 	bool alerts_on_certain, alerts_on_uncertain;
 };
 
@@ -95,7 +95,7 @@ struct watch {
 	struct cli_otlp *otlp; /* NULL: without --otlp */
 	uint64_t found, saved;
 	int64_t ordered_ns; /* time at which keep_order() last did something; 0: never */
-	int64_t unsaved;    /* troubles whose copy failed */
+	int64_t unsaved;    /* problems whose copy failed */
 };
 
 /* State of one scan of a trace. */
@@ -224,7 +224,7 @@ static const char *find_last_part(const char *path, int *length)
 	return path + begin;
 }
 
-/* Formats the name of a copy of the trace.  Returns the length of the name's first part, which all copies for this trouble
+/* Formats the name of a copy of the trace.  Returns the length of the name's first part, which all copies for this problem
  * share. */
 static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, uint64_t key, int64_t request_utc_s)
 {
@@ -242,33 +242,33 @@ static size_t format_copy_name(char out[NAME_MAX + 1], const struct scan *scan, 
 	return (size_t)begin;
 }
 
-/* Notes that a trouble has no copy, or has one now; troubles without a copy change the exit status. */
-static void mark_unsaved(const struct scan *scan, struct trouble *trouble, bool is_unsaved)
+/* Notes that a problem has no copy, or has one now; problems without a copy change the exit status. */
+static void mark_unsaved(const struct scan *scan, struct problem *problem, bool is_unsaved)
 {
-	if (trouble->is_unsaved != is_unsaved)
+	if (problem->is_unsaved != is_unsaved)
 		scan->watch->unsaved += is_unsaved ? 1 : -1;
-	trouble->is_unsaved = is_unsaved;
+	problem->is_unsaved = is_unsaved;
 }
 
-/* Saves and reports the trouble, unless that was done before or a limit is reached. */
-static void raise_alarm(const struct scan *scan, struct trouble *trouble, const char *kind, const char *why, const char *next)
+/* Saves and reports the problem, unless that was done before or a limit is reached. */
+static void raise_alarm(const struct scan *scan, struct problem *problem, const char *kind, const char *why, const char *next)
 {
 	const struct options *o = &scan->watch->options;
 	char name[NAME_MAX + 1], begin[NAME_MAX + 1], path[PATH_MAX];
 	struct cli_kept_count kept = {0};
 	const char *saved = NULL;
-	if (trouble->is_reported || time(NULL) < trouble->retry_at)
+	if (problem->is_reported || time(NULL) < problem->retry_at)
 		return;
 	if (o->save) {
-		const int around = trouble->request_utc_s != 0;
+		const int around = problem->request_utc_s != 0;
 		for (int second = -around; second <= around && !kept.has_copy; second++) {
-			const size_t length = format_copy_name(name, scan, trouble->key, trouble->request_utc_s + second);
+			const size_t length = format_copy_name(name, scan, problem->key, problem->request_utc_s + second);
 			snprintf(begin, sizeof begin, "%.*s", (int)length, name);
 			kept = cli_kept_count(o->save, begin);
 		}
-		format_copy_name(name, scan, trouble->key, trouble->request_utc_s);
+		format_copy_name(name, scan, problem->key, problem->request_utc_s);
 		if (kept.has_copy) {
-			trouble->is_reported = true;
+			problem->is_reported = true;
 			return;
 		}
 		const bool fits = snprintf(path, sizeof path, "%s/%s", o->save, name) < (int)sizeof path;
@@ -277,16 +277,16 @@ static void raise_alarm(const struct scan *scan, struct trouble *trouble, const 
 		else if (!fits || save_trace(scan, path, why) >= 0) {
 			if (!fits)
 				cli_note("%s: %s; not saved: %s", o->save, strerror(ENAMETOOLONG), why);
-			mark_unsaved(scan, trouble, true);
-			trouble->retry_at = time(NULL) + RETRY_S;
+			mark_unsaved(scan, problem, true);
+			problem->retry_at = time(NULL) + RETRY_S;
 			return;
 		} else {
 			saved = path;
 			scan->watch->saved++;
 		}
-		mark_unsaved(scan, trouble, false);
+		mark_unsaved(scan, problem, false);
 	}
-	trouble->is_reported = true;
+	problem->is_reported = true;
 	scan->watch->found++;
 	if (o->json)
 		write_alert_json(stdout, scan, kind, why, saved, next);
@@ -313,19 +313,19 @@ static int64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Marks the trouble with the key as seen in this scan, and creates the trouble if necessary.  Returns NULL without memory. */
-static struct trouble *note_trouble(struct scan *scan, uint64_t key, int64_t request_utc_s)
+/* Marks the problem with the key as seen in this scan, and creates the problem if necessary.  Returns NULL without memory. */
+static struct problem *note_problem(struct scan *scan, uint64_t key, int64_t request_utc_s)
 {
 	struct followed_trace *f = scan->followed_trace;
-	for (size_t i = 0; i < f->troubles.count; i++)
-		if (f->troubles.items[i].key == key && llabs(f->troubles.items[i].request_utc_s - request_utc_s) <= 1) {
-			f->troubles.items[i].is_seen = true;
-			f->troubles.items[i].last_seen_ns = now_ns();
-			return &f->troubles.items[i];
+	for (size_t i = 0; i < f->problems.count; i++)
+		if (f->problems.items[i].key == key && llabs(f->problems.items[i].request_utc_s - request_utc_s) <= 1) {
+			f->problems.items[i].is_seen = true;
+			f->problems.items[i].last_seen_ns = now_ns();
+			return &f->problems.items[i];
 		}
-	struct trouble *fresh = weft_vec_push(&f->troubles);
+	struct problem *fresh = weft_vec_push(&f->problems);
 	if (fresh)
-		*fresh = (struct trouble){.key = key,
+		*fresh = (struct problem){.key = key,
 		    .request_utc_s = request_utc_s,
 		    .is_seen = true,
 		    .first_seen_ns = now_ns(),
@@ -354,9 +354,9 @@ static bool is_in_warm_up(const struct scan *scan, const struct weft_finding *f)
 	return f->end_ns < oldest_ns + after_ns;
 }
 
-/* Returns whether a finding counts as a trouble.  An uncertain alarm, or a hang of a running program, counts only after the time
+/* Returns whether a finding counts as a problem.  An uncertain alarm, or a hang of a running program, counts only after the time
  * of --patience, because its wait may still end. */
-static bool is_trouble(struct scan *scan, const struct weft_finding *f)
+static bool is_problem(struct scan *scan, const struct weft_finding *f)
 {
 	const struct options *o = &scan->watch->options;
 	const uint64_t which[] = {f->kind, (uint64_t)scan->model->promises[f->promise].id};
@@ -366,7 +366,7 @@ static bool is_trouble(struct scan *scan, const struct weft_finding *f)
 		return false;
 	if (!may_end || scan->has_ended)
 		return true;
-	const struct trouble *t = note_trouble(scan, weft_hash_bytes((const char *)which, sizeof which), 0);
+	const struct problem *t = note_problem(scan, weft_hash_bytes((const char *)which, sizeof which), 0);
 	return t && now_ns() - t->first_seen_ns >= o->patience_ns;
 }
 
@@ -380,15 +380,15 @@ static void check_findings(struct scan *scan)
 	for (size_t i = 0; i < findings->count; i++) {
 		const struct weft_finding *f = &findings->findings[i];
 		char promise_name[TEXT_BYTES / 2], why[TEXT_BYTES];
-		/* A wait that may still end is sent when it is a trouble. */
+		/* A wait that may still end is sent when it is a problem. */
 		const bool may_end = (!f->sure || f->kind == WEFT_FINDING_HANG) && f->end_ns >= scan->model->end_ns,
-			   alarms = is_trouble(scan, f);
+			   alarms = is_problem(scan, f);
 		if (alarms || (f->severity == WEFT_SEVERITY_ALARM && (!may_end || scan->has_ended)))
 			cli_otlp_add_finding(scan->watch->otlp, scan->followed_trace->path, scan->model, f);
 		if (!alarms)
 			continue;
 		weft_model_name(scan->model, f->promise, promise_name, sizeof promise_name);
-		struct trouble *t = note_trouble(scan, hash_without_digits(weft_finding_name(f->kind), promise_name), 0);
+		struct problem *t = note_problem(scan, hash_without_digits(weft_finding_name(f->kind), promise_name), 0);
 		snprintf(why, sizeof why, "%s: %s", weft_finding_name(f->kind), f->title);
 		if (!t)
 			continue;
@@ -398,14 +398,14 @@ static void check_findings(struct scan *scan)
 	weft_findings_destroy(findings);
 }
 
-/* Reports that a rule was broken.  Each time that the rule is broken is a separate trouble, identified by utc_s; 0 means the
+/* Reports that a rule was broken.  Each time that the rule is broken is a separate problem, identified by utc_s; 0 means the
  * first time. */
 static void report_rule(struct scan *scan, const struct cli_rule *rule, int64_t utc_s, int64_t value, const char *why)
 {
 	char number[WEFT_DURATION_BYTES], text[TEXT_BYTES];
 	snprintf(text, sizeof text, "%s is broken: %s%s%s%s", rule->text, weft_rule_format_value(number, &rule->rule, value),
 	    *why ? " (" : "", why, *why ? ")" : "");
-	struct trouble *t = note_trouble(scan, weft_hash_bytes(rule->text, strlen(rule->text)), utc_s);
+	struct problem *t = note_problem(scan, weft_hash_bytes(rule->text, strlen(rule->text)), utc_s);
 	if (t)
 		raise_alarm(scan, t, "rule", text, NULL);
 }
@@ -445,7 +445,7 @@ static void check_windows(struct scan *scan, const struct cli_rule *rule, struct
 	}
 }
 
-/* Returns whether each finding that the rule counts is a separate trouble. */
+/* Returns whether each finding that the rule counts is a separate problem. */
 static bool is_about_alarms(const struct cli_rule *rule)
 {
 	return rule->rule.measure == WEFT_MEASURE_FINDINGS && !rule->rule.has_argument && !rule->rule.window_ns;
@@ -475,7 +475,7 @@ static void check_snapshot_request(struct scan *scan, const struct weft_event *e
 		return;
 	weft_utf8_copy(why, sizeof why, e->text);
 	const int64_t utc_ns = e->time_ns + weft_trace_info(weft_follower_trace(scan->followed_trace->follower))->clock_origin_ns;
-	struct trouble *t = note_trouble(scan, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
+	struct problem *t = note_problem(scan, weft_hash_bytes(why, strlen(why)), utc_ns / 1000000000);
 	if (!t)
 		return;
 	t->is_transient = true;
@@ -498,27 +498,27 @@ static void check_snapshot_requests(struct scan *scan)
 			check_snapshot_request(scan, &events[i]);
 }
 
-/* Returns whether a trouble is not reported yet; such a trouble needs a scan even without new events. */
+/* Returns whether a problem is not reported yet; such a problem needs a scan even without new events. */
 static bool has_unreported(const struct followed_trace *f)
 {
-	for (size_t i = 0; i < f->troubles.count; i++)
-		if (!f->troubles.items[i].is_reported)
+	for (size_t i = 0; i < f->problems.count; i++)
+		if (!f->problems.items[i].is_reported)
 			return true;
 	return false;
 }
 
-/* Forgets troubles that are over, so that they are reported if they come again. */
-static void drop_past_troubles(struct followed_trace *f)
+/* Forgets problems that are over, so that they are reported if they come again. */
+static void drop_past_problems(struct followed_trace *f)
 {
 	size_t kept = 0;
-	for (size_t i = 0; i < f->troubles.count; i++) {
-		const struct trouble *t = &f->troubles.items[i];
+	for (size_t i = 0; i < f->problems.count; i++) {
+		const struct problem *t = &f->problems.items[i];
 		const bool is_remembered =
 		    t->is_transient && t->is_reported && now_ns() - t->last_seen_ns < HOUR_S * INT64_C(1000000000);
 		if (t->is_seen || is_remembered)
-			f->troubles.items[kept++] = *t;
+			f->problems.items[kept++] = *t;
 	}
-	f->troubles.count = kept;
+	f->problems.count = kept;
 }
 
 /* Returns whether this process may access a path.  Unlike access(2), this takes the capabilities of the process into account. */
@@ -547,13 +547,13 @@ static void scan_trace(struct watch *w, struct followed_trace *f)
 	f->was_recorded = is_recorded;
 	if (is_there && weft_follower_refresh(f->follower, &err) > 0) {
 		scan.model = weft_follower_model(f->follower);
-		for (size_t i = 0; i < f->troubles.count; i++)
-			f->troubles.items[i].is_seen = false;
+		for (size_t i = 0; i < f->problems.count; i++)
+			f->problems.items[i].is_seen = false;
 		check_rules(&scan);
 		if (w->options.alerts_on_certain || w->options.alerts_on_uncertain || w->meters || w->otlp)
 			check_findings(&scan);
 		check_snapshot_requests(&scan);
-		drop_past_troubles(f);
+		drop_past_problems(f);
 	}
 	f->has_ended = is_there && !is_recorded && session_is_trace(f->path);
 	cli_otlp_update(w->otlp, f->path, f->has_ended);
@@ -580,7 +580,7 @@ static void answer_metrics(struct watch *w)
 		cli_meters_update(w->meters, f->path, f->follower, false);
 	}
 	cli_meters_write(
-	    w->meters, &(struct weft_metrics_follower){.watches = true, .troubles = w->found, .saved = w->saved}, &text);
+	    w->meters, &(struct weft_metrics_follower){.watches = true, .problems = w->found, .saved = w->saved}, &text);
 	cli_metrics_server_answer(w->server, &text);
 }
 
@@ -594,7 +594,7 @@ static void answer_waiting(struct watch *w)
 static void free_followed(struct followed_trace *f, const struct cli_rules *rules)
 {
 	weft_follower_close(f->follower);
-	weft_vec_free(&f->troubles);
+	weft_vec_free(&f->problems);
 	free(f->stats);
 	free(f->rules);
 	cli_rule_windows_free(f->windows, rules);
@@ -715,8 +715,8 @@ static bool scan_all(struct watch *w, char **paths, int count)
 
 static bool has_unsaved(const struct followed_trace *f)
 {
-	for (size_t i = 0; i < f->troubles.count; i++)
-		if (f->troubles.items[i].is_unsaved || !f->troubles.items[i].is_reported)
+	for (size_t i = 0; i < f->problems.count; i++)
+		if (f->problems.items[i].is_unsaved || !f->problems.items[i].is_reported)
 			return true;
 	return false;
 }

@@ -64,7 +64,7 @@ static void on_export(GtkWindow *parent, const char *path, const void *suffix)
 	if (file && fclose(file) != 0 && status == WEFT_OK)
 		status = weft_error_set(&err, WEFT_EIO, "%s", g_strerror(errno));
 	char *name = g_filename_display_basename(path);
-	char *text = status == WEFT_OK ? g_strdup_printf("%s was written", name)
+	char *text = status == WEFT_OK ? g_strdup_printf("The picture was written to %s", name)
 				       : g_strdup_printf("%s was not written: %s", name, err.what);
 	weft__window_toast(window, text);
 	g_free(text);

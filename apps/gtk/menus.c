@@ -106,7 +106,7 @@ static void append_metrics(WeftWindow *window, GMenu *menu)
 {
 	GMenu *metrics = metrics_menu(window), *section = g_menu_new();
 	if (metrics) {
-		g_menu_append_submenu(section, "Individual Metrics", G_MENU_MODEL(metrics));
+		g_menu_append_submenu(section, "Show or Hide Counters", G_MENU_MODEL(metrics));
 		g_menu_append_section(menu, NULL, G_MENU_MODEL(section));
 		g_object_unref(metrics);
 	}

@@ -73,7 +73,7 @@ class Follower {
 				method: still ? "HEAD" : "GET", headers: trace.etag ? {"If-None-Match": trace.etag} : {}});
 			if (!response.ok && response.status !== 304)
 				throw new Error((await response.text()).trim() || response.statusText);
-			trace.isRecorded = response.headers.get("Weft-Recorded") === "yes";
+			trace.isRecorded = response.headers.get("Weft-Trace-Is-Recorded") === "yes";
 			trace.isNew = response.status === 200;
 			trace.wrong = "";
 			if (!trace.isNew || still || this.stopped)

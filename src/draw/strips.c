@@ -185,7 +185,7 @@ struct cells {
 /* Returns x / 2 rounded down, for x within -1e6 .. 1e6. */
 static inline int cell_at(double x)
 {
-	static_assert(WEFT__CELL_PX == 2, "a shift divides");
+	static_assert(WEFT__CELL_PX == 2, "cell_at() divides by the width of a cell with a shift by one bit");
 	int i = (int)x;
 	return (i - (x < i)) >> 1;
 }
@@ -305,7 +305,7 @@ static void add_failures(struct weft__frame *f, struct strips *s, int strip, siz
 static void add_whole_failures(struct weft__frame *f, const struct strips *s, int strip, size_t i, size_t end)
 {
 	enum { LINE = WEFT__FAILED_PX / WEFT__CELL_PX };
-	static_assert(LINE < 64, "a line of a failure is in two words at most");
+	static_assert(LINE < 64, "the cells of a failure line are bits of at most two 64-bit words");
 	const struct weft_index *x = f->index;
 	const struct weft_lifetime *life = x->went_wrong + weft__went_wrong_before(x, i);
 	const int64_t from_ns = f->view->from_ns;

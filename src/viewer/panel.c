@@ -259,7 +259,7 @@ static void write_section(struct writer *w, uint32_t promise, const struct secti
 		return;
 	add_row(w, WEFT_ROW_HEADING, TEXT("%s", section->heading), count > 1 ? TEXT("%s", weft_number_text(number, count)) : 0);
 	if (first > 0)
-		add_row(w, WEFT_ROW_MORE, TEXT("%s earlier, not shown", weft_number_text(number, first)), 0);
+		add_row(w, WEFT_ROW_MORE, TEXT("%s earlier promises are not shown", weft_number_text(number, first)), 0);
 	for (size_t i = 0; i < shown; i++)
 		write_link(w, &facts[i]);
 	if (first + shown < count)

@@ -43,7 +43,7 @@ static void describe_promise(const struct weft_viewer *v, uint32_t promise, char
 	if (p->flags & WEFT_PROMISE_NEVER_RESOLVED)
 		snprintf(buf, size, "should have been resolved, but never was");
 	else if (p->end == WEFT_END_PENDING && p->end_ns < weft_model_until(v->model, promise))
-		snprintf(buf, size, "last event %s later, no end recorded", life);
+		snprintf(buf, size, "its last event is %s later, and its end is not recorded", life);
 	else
 		snprintf(buf, size, "%s %s later",
 		    p->end == WEFT_END_RESOLVED  ? "resolved"

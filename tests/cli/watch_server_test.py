@@ -22,7 +22,7 @@ from http_server import Server, get  # pylint: disable=wrong-import-position
 from others import closed_to_others  # pylint: disable=wrong-import-position
 from waiting import PATIENCE, dies_with_test, expect, listed, until  # pylint: disable=wrong-import-position
 
-weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
+weft, problemd, patient = map(os.path.abspath, sys.argv[1:])
 NOBODY, CROWD = 65534, 50
 # The expected finding in the copy, for each fault.
 FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
@@ -51,7 +51,7 @@ class Busy:
         self.fault, self.ends = fault, False
         # weft record reports a spin, each time after twice the delay, and a spin fills a small ring in between.
         under = [weft, 'record', '--mode=ring', '--size=64M', '-o', name, '--'] if fault == 'spin' else []
-        self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
+        self.server = Server(problemd, 'www', trace=None if under else f'all/{name},size=1M', under=under)
         self.client = threading.Thread(target=self.ask)
         self.client.start()
 
@@ -101,7 +101,7 @@ def servers():
     try:
         watchers = [watch(*places, *options) for places in watched]
         for fault in FAULTS:
-            name = 'http-troubled' if fault == 'spin' else fault
+            name = 'http-problemd' if fault == 'spin' else fault
             until(f'the {fault} is kept', lambda name=name, fault=fault: any(is_of(copy, name, fault) for copy in listed('kept')))
         for watcher in watchers:
             watcher.kill()
@@ -171,7 +171,7 @@ setTimeout(() => {
     server.listen(0, '127.0.0.1', () => console.log(server.address().port));
 }, 5);
 """
-RULES = """# A block of the start is no trouble.
+RULES = """# A block of the start is no problem.
 stall<1s/1s
 
   # p99(none)<1s/1s has nothing to measure
@@ -180,7 +180,7 @@ p99(none)<1s/1s
 
 
 def warmed():
-    """A Node.js server that blocks its loop in its start, and later three times: each later block is one trouble, in both verbs."""
+    """A Node.js server that blocks its loop in its start, and later three times: each later block is one problem, in both verbs."""
     if not shutil.which('node'):
         print('no node can be run here')
         return

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""watch_test.py WEFT PATIENT LEAK: weft watch keeps what led to trouble, once, whatever becomes of it and of its disk.
+"""watch_test.py WEFT PATIENT LEAK: weft watch saves the trace of each problem once, whatever becomes of it and of its disk.
 
 SPDX-License-Identifier: ISC"""
 import json

@@ -307,7 +307,7 @@ def each_metric_can_be_hidden():
     with App(view, generated('crowd', '5k')) as app:
         app.shown()
         app.click_on('Main Menu')
-        app.choose('Individual Metrics')
+        app.choose('Show or Hide Counters')
         switches = app.which(lambda one: re.fullmatch(r'.*\d', one.name or '') and 'GtkM' not in one.name)
         # Only a few are queried: GTK leaks memory with each query.
         chosen = next(one.name for one in switches if app.accessible(one.name).queryAction().nActions > 0)

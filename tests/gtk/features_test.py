@@ -33,7 +33,7 @@ def search_runs_while_typing():
         until('they are yellow', lambda: app.share(YELLOW) > before + 1, app)
         app.picture('searching')
         listed = [row[4] for row in app.until('a list of them', lambda w: len(w['matches']) >= min(some, 100))['matches']]
-        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after the last shown'), listed
+        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after the last match shown'), listed
         app.key('Return')
         first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
         app.until('with its number', lambda w: w['count'].startswith('1 of ') and w['matches'][0][2])

@@ -50,10 +50,10 @@ def is_served(path):
                 return answer
 
             first = ask()
-            assert (first.status, first.headers['Weft-Recorded']) == (200, 'yes'), (first.status, first.headers.items())
+            assert (first.status, first.headers['Weft-Trace-Is-Recorded']) == (200, 'yes'), (first.status, first.headers.items())
             known = first.headers['ETag']
             yield until('more of it', lambda: (answer := ask(known)).status == 200 and answer)
-            yield until('its end', lambda: ask().headers['Weft-Recorded'] == 'no')
+            yield until('its end', lambda: ask().headers['Weft-Trace-Is-Recorded'] == 'no')
         finally:
             server.send_signal(signal.SIGTERM)
 

@@ -72,8 +72,8 @@ struct weft_metrics_process {
 struct weft_metrics_follower {
 	int64_t cpu_ns;
 	uint64_t memory_bytes;
-	/* number of reported troubles; number of copies of traces that were saved for them; valid only if `watches` */
-	uint64_t troubles, saved;
+	/* number of reported problems; number of copies of traces that were saved for them; valid only if `watches` */
+	uint64_t problems, saved;
 	bool watches;
 	uint64_t left_out; /* number of processes without metrics, because there are too many processes */
 };

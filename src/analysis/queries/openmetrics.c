@@ -338,8 +338,8 @@ static void put_follower(const struct writer *w, const struct weft_metrics_follo
 	put(w, "weft_follower_processes_left_out %" PRIu64 "\n", f->left_out);
 	if (!f->watches)
 		return;
-	put_head(w, "weft_watch_troubles", "counter", "", "Findings and broken rules that weft watch reported.");
-	put(w, "weft_watch_troubles_total %" PRIu64 "\n", f->troubles);
+	put_head(w, "weft_watch_problems", "counter", "", "Findings and broken rules that weft watch reported.");
+	put(w, "weft_watch_problems_total %" PRIu64 "\n", f->problems);
 	put_head(w, "weft_watch_copies", "counter", "", "Copies of traces that weft watch saved.");
 	put(w, "weft_watch_copies_total %" PRIu64 "\n", f->saved);
 }
