@@ -322,7 +322,7 @@ const struct weft_hook_language_call *weft__python_find_running_call(PyObject **
 
 /* ---- The layout of frames ---- */
 
-/* Loads a word that may not be there; then returns 0. */
+/* Returns the word at an address; 0 if no memory is mapped at the address. */
 static uintptr_t try_word(uintptr_t at)
 {
 	uintptr_t word = 0;

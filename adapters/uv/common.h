@@ -313,7 +313,7 @@ static inline struct weft_record_place *weft__uv_site(const void *caller)
 
 void weft__uv_append_bytes(struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
 void weft__uv_label_bytes(
-    /* The same function for an object whose label is empty. */
+    /* weft__uv_append_bytes() for an object whose label is empty. */
     struct weft__uv_object *object, const uv_buf_t bufs[], unsigned count);
 void weft__uv_append_handle(struct weft__uv_object *object, const uv_handle_t *handle); /* what the descriptor is */
 

@@ -202,8 +202,8 @@ static int follow_rules(const struct cli_args *args, struct checked_rule *rules,
 	struct weft_follower_options options = {.model.keep_binds = true, .stats = f.stats};
 	for (int i = 0; i < count; i++) {
 		options.stats_count += !rules[i].window && weft_rule_running_stats(&f.stats[options.stats_count], &rules[i].rule);
-		/* Such rules need the whole trace: findings and stalls need more than the new events, and kernel events arrive
-		 * late. */
+		/* Rules over a window, and rules about findings or time off CPU, need the whole trace: findings and stalls need
+		 * more than the new events, and kernel events arrive late. */
 		if (rules[i].window || rules[i].rule.measure == WEFT_MEASURE_FINDINGS ||
 		    rules[i].rule.measure == WEFT_MEASURE_OFFCPU) {
 			options.window_ns = CLI_WINDOW_NS;

@@ -62,7 +62,7 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *ctx)
 	const size_t got = size * count, room = sizeof s->answer - s->answer_bytes, taken = got < room ? got : room;
 	memcpy(s->answer + s->answer_bytes, bytes, taken);
 	s->answer_bytes += taken;
-	return taken; /* a longer answer ends the request with an error */
+	return taken; /* if the answer is longer than the buffer, libcurl ends the request with an error */
 }
 
 /* Ends a request when the sender stops. */

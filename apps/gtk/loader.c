@@ -66,7 +66,7 @@ struct loader_follow {
 
 struct loader {
 	char **paths;                 /* paths as the user named them */
-	struct open_plan *plan;       /* plan for the traces that the paths name; NULL until the worker thread runs */
+	struct open_plan *plan;       /* plan for opening the traces of the paths; NULL until the worker thread runs */
 	struct loader_follow *follow; /* or NULL */
 	loader_done *done;
 	void *ctx;

@@ -34,8 +34,8 @@ int weft_named_file(int folder, const char *name, const struct weft_named_rule *
  * with errno: EEXIST, EPERM (the owner cannot be changed; then the file is removed), or an error of open(). */
 int weft_named_create(int folder, const char *name, uid_t owner, gid_t group);
 
-/* Opens a subfolder of a folder for reading.  `owner` as above.  Returns a file descriptor, or -1 with errno: ELOOP or ENOTDIR
- * (no folder), EPERM, or an error of open(). */
+/* Opens a subfolder of a folder for reading.  `owner` is the expected owner, or WEFT_ANY_OWNER.  Returns a file descriptor, or -1
+ * with errno: ELOOP or ENOTDIR (no folder), EPERM, or an error of open(). */
 int weft_named_folder(int folder, const char *name, uid_t owner);
 
 /* Opens the folder to which a symbolic link in a folder leads, if weft's own user made the link.  Returns a file descriptor, or

@@ -67,7 +67,7 @@ int weft_otlp_find_ids(const struct weft_model *model, const struct weft_otlp_me
 
 int weft_otlp_compare_findings(const void *a, const void *b);
 
-/* Reads an ExportTraceServiceResponse.  Returns false if the bytes are none. */
+/* Reads an ExportTraceServiceResponse.  Returns false if the bytes are no such message. */
 bool weft_otlp_parse_answer(const void *bytes, size_t size, uint64_t *rejected_spans);
 
 #endif

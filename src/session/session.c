@@ -260,7 +260,7 @@ static uint64_t count_stream_bytes(const char *trace)
 
 static struct identity read_identity(const char *trace, size_t index)
 {
-	/* These marks are reliable, because texts in the metadata contain no line breaks. */
+	/* The two marks occur only before the UUID and the process id, because texts in the metadata contain no line breaks. */
 	static const char uuid_mark[] = "\n\tuuid = \"", process_mark[] = "\n\tvpid = ";
 	struct identity id = {.index = index};
 	char front[FRONT_BYTES];

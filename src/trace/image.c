@@ -454,7 +454,7 @@ __attribute__((format(printf, 2, 3))) static bool add_note(struct weft_source *s
 	return true;
 }
 
-/* Notes the rings that were not read. */
+/* Adds a note to the source that lists the rings of the image that were not read. */
 static bool note_others(const struct search *s, size_t chosen, bool was_wanted, struct weft_source *source)
 {
 	size_t noted = 0;

@@ -13,7 +13,7 @@
 
 enum {
 	WEFT_OCAML_NOTE_CLOCK = 32,     /* a moment by the clock of the events, in ns */
-	WEFT_OCAML_NOTE_WALL = 40,      /* the same moment as in WEFT_OCAML_NOTE_CLOCK, in ns since 1970 */
+	WEFT_OCAML_NOTE_WALL = 40,      /* the moment of WEFT_OCAML_NOTE_CLOCK, in ns since 1970 */
 	WEFT_OCAML_NOTE_DIED_WALL = 48, /* time at which the process ended; 0 if it is unknown */
 	WEFT_OCAML_NOTE_HOST = 64,
 	WEFT_OCAML_NOTE_PROCESS = 128,

@@ -142,7 +142,7 @@ static int add_term(struct weft_query *q, size_t *used, const struct word *w, st
 		if (!term.is_number || number < 1 || number > MAX_SLOWEST)
 			return weft_error_set(err, WEFT_EINVAL, "%s: needs %s", name, example);
 		q->slowest = (uint32_t)number;
-		return WEFT_OK; /* this word is no term of its own, because it matches every promise */
+		return WEFT_OK; /* slowest:N is no term of the query, because it matches every promise */
 	}
 	bool is_time = term.kind == WEFT_TERM_LONGER || term.kind == WEFT_TERM_SHORTER;
 	if ((term.kind == WEFT_TERM_ID && !term.is_number) || (is_time && !weft_duration_parse(value, term.len, &number)))

@@ -175,7 +175,7 @@ static int find_focus(struct row_filter *w, const struct weft_live *live, int64_
 {
 	const uint32_t promise = weft_model_find(live->model, id);
 	struct weft_layout *layout = NULL;
-	/* If the promise in focus no longer exists, no promise belongs to it. */
+	/* If the promise in focus no longer exists, the set of promises that belong to it is empty. */
 	if (promise == WEFT_NONE)
 		return (w->focus = calloc(live->model->promise_count / 64 + 1, sizeof *w->focus)) ? WEFT_OK : no_memory(err);
 	int status = weft_layout_create(&layout, live->model, err);

@@ -160,7 +160,7 @@ static void place_pane(struct weft_viewer *v, int pane, double x_px, double y_px
 }
 
 #define MIN_PICTURE_PX 160.0 /* height in px below which the picture takes precedence over the overview */
-#define ROOMY_PX 440.0       /* height in px below which the overview is lower */
+#define ROOMY_PX 440.0       /* height of the viewer in px below which the overview has LOW_OVERVIEW_PX */
 #define LOW_OVERVIEW_PX 36.0
 
 void weft__viewer_place_panes(struct weft_viewer *v)

@@ -244,7 +244,8 @@ struct weft_metadata {
 	uint8_t uuid[16];
 	uint64_t clock_hz;
 	int64_t clock_origin_ns; /* time of tick 0, in ns since 1970 */
-	/* "tsc", "cntvct", "monotonic", or "caller"; "counter" for a counter of the caller */
+	/* "tsc" or "cntvct": counter of an x86 or arm CPU; "monotonic": CLOCK_MONOTONIC; "caller": clock function of the program,
+	 * or "counter" if that function returns a hardware counter */
 	const char *clock_source;
 	const char *clock_measured;           /* source of the frequency: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */

@@ -157,7 +157,7 @@ static bool is_leak(const struct weft__finder *f, const struct type_group *type_
 		return false;
 	if (type_group->may_serve && type_group->alive / 2 <= clients)
 		return false;
-	/* A program that connects to many different peers intends it. */
+	/* A program that connects to many different peers keeps these connections on purpose. */
 	if (f->model->promises[type_group->first].flags & WEFT_PROMISE_CONNECTED &&
 	    type_group->types > type_group->alive / ENOUGH_TO_EACH)
 		return false;

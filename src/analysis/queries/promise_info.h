@@ -7,19 +7,19 @@
 #include "analysis/index/state_times.h"
 #include "model/model.h"
 
-/* X(NAME): the relations of a promise, called "it", to another promise. */
+/* X(NAME): the relations of a promise P to another promise. */
 #define WEFT_RELATIONS(X)                                                                                                        \
-	X(CREATED_BY) /* it was created by the other; exactly one, except for the system and promises older than the trace */    \
-	X(AWAITS)     /* it found the other promise unresolved, and did not read it right after */                               \
-	X(READ)       /* it read the result of the other promise, perhaps after a wait */                                        \
+	X(CREATED_BY) /* the other promise created P; exactly one, except for the system and promises older than the trace */    \
+	X(AWAITS)     /* P found the other promise unresolved, and did not read its result right after */                        \
+	X(READ)       /* P read the result of the other promise, perhaps after a wait */                                         \
 	X(SIGNALLED_BY)                                                                                                          \
 	X(RESOLVED_BY)                                                                                                           \
-	X(BECAME)     /* it became the other promise; at most one */                                                             \
-	X(CAME_FROM)  /* the other promise became it */                                                                          \
-	X(AWAITED_BY) /* the other promise found it unresolved */                                                                \
-	X(READ_BY)    /* the other promise read it, and was woken by that */                                                     \
-	X(SIGNALLED)  /* it signalled the other promise, and thereby woke it */                                                  \
-	X(RESOLVED)   /* it resolved the other promise */                                                                        \
+	X(BECAME)     /* P became the other promise; at most one */                                                              \
+	X(CAME_FROM)  /* the other promise became P */                                                                           \
+	X(AWAITED_BY) /* the other promise found P unresolved */                                                                 \
+	X(READ_BY)    /* the other promise read the result of P, and was woken by the read */                                    \
+	X(SIGNALLED)  /* P signalled the other promise, and so woke the other promise */                                         \
+	X(RESOLVED)   /* P resolved the other promise */                                                                         \
 	X(CREATED)
 
 enum weft_relation {
@@ -30,7 +30,7 @@ enum weft_relation {
 };
 
 struct weft_related_promise {
-	uint32_t promise; /* the other promise, or WEFT_SYSTEM */
+	uint32_t promise; /* index of the other promise in the relation, or WEFT_SYSTEM */
 	int64_t time_ns;
 	/* for AWAITS and AWAITED_BY: true if the wait was never given up, and the awaited promise was still pending when the
 	 * waiter ended */
