@@ -43,8 +43,8 @@ static void show_title(WeftWindow *window)
 	gtk_window_set_title(GTK_WINDOW(window), count > 0 ? names->str : "weft");
 	adw_window_title_set_title(window->heading, count > 0 ? names->str : "weft");
 	if (weft_stage_is_live(window->stage)) {
-		char *live =
-		    g_strdup_printf("%s · %s", facts, weft_stage_follows(window->stage) ? "live" : "changed on disk (F5)");
+		char *live = g_strdup_printf(
+		    "%s · %s", facts, weft_stage_follows(window->stage) ? "live" : "changed on disk; F5 reads it again");
 		g_free(facts);
 		facts = live;
 	}

@@ -43,7 +43,7 @@ def healthy(trace):
     expect(trace.alarms(LATE), [], f'alarms in {trace.path}')
 
 
-def test_small_programs_become_the_expected_promises(folder):
+def test_small_libevent_programs_become_the_expected_promises(folder):
     trace = record('timers', folder)
     loop, every, again = trace.promise('loop', 'event_base_loop'), trace.promise('timer', 'every 20 ms'), trace.promise('timer', '10 ms')
     expect((loop['end'], every['end'], again['end']), ('resolved',) * 3, 'how loop and timers end')
@@ -151,4 +151,4 @@ def test_small_programs_become_the_expected_promises(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-event-') as place:
-    test_small_programs_become_the_expected_promises(place)
+    test_small_libevent_programs_become_the_expected_promises(place)

@@ -149,7 +149,7 @@ STARTS = {
 }
 
 
-def test_program_sees_the_same_at_each_start():
+def test_program_sees_no_difference_however_weft_record_is_started():
     for name, options in STARTS.items():
         prefix = options.get('prefix', ())
         if prefix and subprocess.run([*prefix, 'true'], capture_output=True, check=False).returncode:
@@ -189,7 +189,7 @@ def signals_sent(*recorder):
     return lines, child.wait(PATIENCE_S)
 
 
-def test_signals():
+def test_signals_to_weft_record_reach_the_program():
     """A program gets the signals that are sent to weft record."""
     plain, recorded = signals_sent(), signals_sent(weft, 'record', '-o', 'signalled', '--')
     (same if plain == recorded else wrong).append(f'signals from outside: {recorded}, not {plain}' if plain != recorded else 'signals from outside')
@@ -269,7 +269,7 @@ WRAPPERS = [
 ]
 
 
-def test_installed_programs_print_the_same():
+def test_installed_programs_print_the_same_with_and_without_recording():
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for command in REAL + WRAPPERS:
             if not shutil.which(command[0]):
@@ -278,7 +278,7 @@ def test_installed_programs_print_the_same():
                 pool.submit(compare, ' '.join(command)[:60], command).add_done_callback(lambda done: done.result())
 
 
-def test_unusual_programs_print_the_same():
+def test_unusual_programs_print_the_same_with_and_without_recording():
     moods = subprocess.run([odd], capture_output=True, text=True, check=True).stdout.split()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for mood in moods:
@@ -299,7 +299,7 @@ def compiled(name, *command):
     return bool(done) and done.returncode == 0
 
 
-def test_sanitized_programs_print_the_same():
+def test_sanitized_programs_print_the_same_with_and_without_recording():
     """Each mood has the exit status and the output that it has without weft; the reports have the same words."""
     source = os.path.join(here, 'sanitized.c')
     ways = {f'{cc}-{kind}': (cc, f'-fsanitize={kind}') for cc in ('gcc', 'clang') for kind in ('address', 'thread', 'undefined', 'leak', 'memory')}
@@ -320,7 +320,7 @@ def clang_folder():
     return os.path.dirname(done.stdout.strip()) if done else ''
 
 
-def test_programs_of_other_languages_print_the_same():
+def test_programs_of_other_languages_print_the_same_with_and_without_recording():
     source = os.path.join(here, 'subject.c')
     archive = next(iter(glob.glob('/usr/lib/*/libuv_a.a') + glob.glob('/usr/lib/*/libuv.a')), None)
     for name, flags in (('static', ['-static']), ('static-pie', ['-static-pie']), ('no-pie', ['-no-pie']), ('without-build-id', ['-Wl,--build-id=none', '-Wl,-z,now'])):

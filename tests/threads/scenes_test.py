@@ -23,7 +23,7 @@ def record(name, folder, out=b'done\n'):
     return recording
 
 
-def test_small_programs_become_the_expected_promises(folder):
+def test_small_threaded_programs_become_the_expected_promises(folder):
     # Each kind of sleep is a sleep, and the time between them is work.
     recording = record('ways', folder)
     trace = recording.trace('thread_scenes')
@@ -113,4 +113,4 @@ def test_small_programs_become_the_expected_promises(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-base-') as place:
-    test_small_programs_become_the_expected_promises(place)
+    test_small_threaded_programs_become_the_expected_promises(place)
