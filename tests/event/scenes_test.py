@@ -116,7 +116,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     expect(len(served), 2, 'the request, asked for and served')
     asked = min(served, key=lambda p: p['start_ns'])
     answered = max(served, key=lambda p: p['start_ns'])
-    # The timer of 50 ms counts from the begin of the loop's iteration.
+    # The timer of 50 ms counts from the start of the loop's iteration.
     if answered['end_ns'] - answered['start_ns'] < 40000000 or asked['end_ns'] < answered['end_ns']:
         fail(f'when it was answered: {served}')
     expect(len([p for p in trace.promises('request', 'GET /now') if p['end'] == 'resolved']), 2, 'the other request')
