@@ -703,9 +703,10 @@ static int check_traces(const struct session *s, const struct options *o, int ex
 }
 
 /* Records a process that already runs. */
-static int record_running(const struct cli_args *args, struct options *o)
+static int record_running(const struct cli_args *args, const struct options *given)
 {
 	char name[80];
+	struct options options = *given, *o = &options;
 	long pid;
 	struct session s;
 	int exit = running_parse_pid("record", o->pid, &pid);

@@ -402,11 +402,12 @@ int weft_look_modules_open(struct weft_look_modules **out, long pid, struct weft
 	if (folder < 0)
 		return weft_error_set(err, WEFT_ENOENT, "no process %ld", pid);
 	struct weft_look_modules *modules = calloc(1, sizeof *modules);
-	int status = modules ? WEFT_OK : fail_memory(err);
-	if (status == WEFT_OK) {
-		modules->target = (struct look_target){.pid = pid, .read = read_process};
-		status = read_maps(&modules->target, folder, err);
+	if (!modules) {
+		close(folder);
+		return fail_memory(err);
 	}
+	modules->target = (struct look_target){.pid = pid, .read = read_process};
+	int status = read_maps(&modules->target, folder, err);
 	if (status == WEFT_OK && !weft__look_find_modules(&modules->target))
 		status = fail_memory(err);
 	close(folder);

@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as place:
         return os.path.join(place, out)
 
     # With every extension: pointer authentication and landing pads among them.
-    program = build('move_test', '-static', 'tests/hook/move_test.c', 'adapters/hook/entry.c', 'adapters/hook/move_arm64.c')
+    program = build('move_test', '-static', 'tests/hook/move_test.c', 'adapters/hook/entry.c', 'adapters/hook/patches.c', 'adapters/hook/move_arm64.c')
     subprocess.run([emulator, '-cpu', 'max', program], check=True)
 
     # The complete library, which moves the loader's function and inspects loaded libraries.

@@ -505,7 +505,9 @@ static const struct weft_interval *find_thread_call(const struct weft__finder *f
 	const struct weft_model *m = f->model;
 	const struct weft_interval *sleep = weft__hang_thread_sleep_at_end(m, get_stream(m, s->thread));
 	const uint32_t call = sleep ? weft_model_call(m, sleep) : WEFT_NONE;
-	const struct weft_str name = call == WEFT_NONE ? (struct weft_str){0} : weft_model_text(m, call);
+	if (call == WEFT_NONE)
+		return NULL;
+	const struct weft_str name = weft_model_text(m, call);
 	/* pthread_rwlock_timedrdlock() and the like end by themselves */
 	return weft_text_starts_with(name, "pthread_") && !memmem(name.ptr, name.len, "timed", 5) &&
 		       !memmem(name.ptr, name.len, "clock", 5)
