@@ -150,9 +150,11 @@ static void loop_closed_before_its_handles_is_an_alarm(void **state)
 
 /* ---- Spins ---- */
 
-/* Calls an idle callback `calls` times, `each_ns` apart, and records it like adapters do. */
-static weft_id spin(uint64_t calls, uint64_t each_ns)
+/* Calls an idle callback `calls` times, `each_ns` apart, and records it like adapters do.  If `on_cpu_ns` is not 0, the thread
+ * has a CPU for this time of each call. */
+static weft_id spin_on_cpu(uint64_t calls, uint64_t each_ns, uint64_t on_cpu_ns)
 {
+	char usage[48];
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE());
 	weft_run(main_thread);
@@ -162,13 +164,22 @@ static weft_id spin(uint64_t calls, uint64_t each_ns)
 	weft_run(idle);
 	uint64_t begin_ns = now_ns;
 	for (uint64_t told = 1024; told <= calls; told *= 2) {
+		const uint64_t since = told > 1024 ? told / 2 : told;
 		now_ns = begin_ns + told * each_ns;
+		snprintf(usage, sizeof usage, "%llu 0 9 0 0", (unsigned long long)(since * on_cpu_ns));
+		if (on_cpu_ns)
+			weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, since * each_ns, usage);
 		weft_spins(idle, told);
 	}
 	now_ns = begin_ns + calls * each_ns;
 	weft_signal(WEFT_SYSTEM_ID, timer);
 	weft_run(main_thread);
 	return idle;
+}
+
+static weft_id spin(uint64_t calls, uint64_t each_ns)
+{
+	return spin_on_cpu(calls, each_ns, 0);
 }
 
 static void endlessly_called_handle_spins(void **state)
@@ -234,6 +245,19 @@ static void few_or_long_calls_are_no_spin(void **state)
 	assert_int_equal(findings->count, 0);
 	forget();
 	spin(20000, 60000);
+	explain(true);
+	assert_int_equal(findings->count, 0);
+	forget();
+}
+
+/* On a busy machine a call may take long because the thread waits for a CPU. */
+static void only_cpu_time_decides_whether_calls_are_long(void **state)
+{
+	weft_id idle = spin_on_cpu(100000, 80000, 8000);
+	explain(true);
+	assert_non_null(strstr(only(WEFT_FINDING_SPIN, idle)->title, "its thread never slept"));
+	forget();
+	spin_on_cpu(100000, 80000, 70000);
 	explain(true);
 	assert_int_equal(findings->count, 0);
 	forget();
@@ -1395,6 +1419,7 @@ int main(void)
 	    cmocka_unit_test(longest_of_several_spins_is_reported),
 	    cmocka_unit_test(spin_starts_after_the_creation_of_its_promise),
 	    cmocka_unit_test(few_or_long_calls_are_no_spin),
+	    cmocka_unit_test(only_cpu_time_decides_whether_calls_are_long),
 	    cmocka_unit_test(unreturned_tasks_of_one_type_are_one_finding),
 	    cmocka_unit_test(unanswered_message_names_its_receiver),
 	    cmocka_unit_test(operation_in_flight_at_exit_is_no_alarm),

@@ -5,11 +5,12 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 enum {
 	MIN_CALLS = 8192,
-	MAX_CALL_NS = 50000 /* longest average call of a spin; longer calls do useful work in small pieces */
+	MAX_CALL_NS = 50000 /* longest average CPU time of a call of a spin; longer calls do useful work in small pieces */
 };
 
 /* Calls of one promise without a sleep between them. */
@@ -31,9 +32,31 @@ static int64_t get_call_ns(const struct burst *b)
 	return calls ? (int64_t)((uint64_t)(b->last->time_ns - b->first->time_ns) / calls) : 0;
 }
 
-static bool is_spin(const struct burst *b)
+/* Returns the time between the first and the last recorded call in which the thread had no CPU, as far as it is known. */
+static int64_t get_off_cpu_ns(const struct weft_model *m, const struct burst *b)
 {
-	return b->first && b->last->calls >= MIN_CALLS && b->last != b->first && get_call_ns(b) <= MAX_CALL_NS;
+	int64_t off_ns = 0;
+	for (size_t i = WEFT_FIND_FIRST(r, 0, m->round_count, m->rounds[r].end_ns > b->first->time_ns); i < m->round_count; i++) {
+		const struct weft_round *r = &m->rounds[i];
+		const int64_t start_ns = r->start_ns > b->first->time_ns ? r->start_ns : b->first->time_ns;
+		const int64_t end_ns = r->end_ns < b->last->time_ns ? r->end_ns : b->last->time_ns;
+		const int64_t lost_ns = r->end_ns - r->start_ns - r->on_cpu_ns;
+		if (r->stream == m->promises[b->last->promise].stream && end_ns > start_ns && lost_ns > 0)
+			off_ns += lost_ns < end_ns - start_ns ? lost_ns : end_ns - start_ns;
+	}
+	return off_ns;
+}
+
+/* On a busy machine, the thread of a spin often waits for a CPU, so only its time on CPU counts. */
+static bool is_spin(const struct weft_model *m, const struct burst *b)
+{
+	if (!b->first || b->last == b->first || b->last->calls < MIN_CALLS)
+		return false;
+	const int64_t call_ns = get_call_ns(b);
+	if (call_ns <= MAX_CALL_NS)
+		return true;
+	const uint64_t calls = b->last->calls - b->first->calls;
+	return calls && call_ns - get_off_cpu_ns(m, b) / (int64_t)calls <= MAX_CALL_NS;
 }
 
 /* Estimates the time of the first call of a spin.  Early calls may have been faster than the measured calls, so the estimate is
@@ -107,12 +130,12 @@ static size_t report_spins(struct weft__finder *f, const struct weft_spin **orde
 		const struct weft_spin *s = i < count ? order[i] : NULL;
 		bool is_other = !s || !burst.last || s->promise != burst.last->promise;
 		if (is_other || s->calls <= burst.last->calls) {
-			if (is_spin(&burst) && (!is_spin(&worst) || burst.last->calls > worst.last->calls))
+			if (is_spin(f->model, &burst) && (!worst.first || burst.last->calls > worst.last->calls))
 				worst = burst;
 			burst.first = s;
 		}
 		if (is_other) {
-			if (is_spin(&worst)) {
+			if (worst.first) {
 				report_spin(f, &worst);
 				reported++;
 			}
