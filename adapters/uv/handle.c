@@ -228,6 +228,9 @@ static bool begin_close(struct weft__uv_copy *copy, const void *caller, const vo
 	if (object) {
 		object->by = weft__hook_get_thread()->running;
 		object->is_closing = true;
+		/* libuv closes the descriptor at once, and the state of the request belongs to the descriptor. */
+		if (object->id && (object->is_accepted || object->asks))
+			weft__uv_question_end(object);
 	}
 	weft__uv_mark_loop_dirty();
 	return is_recorded;

@@ -239,7 +239,7 @@ with tempfile.TemporaryDirectory() as tmp:
         check(whole.startswith(b'<!doctype html>') and whole.count(b'class="trace"') == 2, 'html: one file with two traces')
         check(run('html', '--compare', 'small.sexp', native, '-o', '-').stdout == whole, 'html to standard output: the same bytes')
         without = len(run('html', 'small.sexp', '-o', '-').stdout) - 400
-        check(without <= 500_000, f'html: the page without its trace is at most 500 kB, not {without}')
+        check(without <= 512_000, f'html: the page without its trace is at most 512 kB, not {without}')
         says('', 'html', '--empty', '-o', page, status=0)
         with open(page, 'rb') as file:
             empty = file.read()
