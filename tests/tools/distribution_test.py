@@ -229,7 +229,7 @@ def command_compiles_with_musl():
             os.symlink(next(path for path in ('/usr/include/' + name, f'/usr/include/{os.uname().machine}-linux-gnu/{name}') if os.path.isdir(path)),
                        os.path.join(folder, name))
         with open(os.path.join(folder, 'features-built.h'), 'w', encoding='utf-8') as file:
-            parts = ('HOOK', 'VIEW', 'PAGE', 'SERVER', 'SCREEN', 'NAMES', 'SQLITE', 'CTF', 'XEN')
+            parts = ('HOOK', 'VIEW', 'PAGE', 'SERVER', 'SCREEN', 'NAMES', 'SQLITE', 'CTF', 'XEN', 'CURL')
             file.write(''.join(f'#define WEFT_{part}_BUILT 0\n#define WEFT_{part}_PACKAGE ""\n' for part in parts))
         sources = sorted(glob.glob(os.path.join(SOURCE, 'apps', 'c[lo]*', '*.c')))
         flags = ['-std=c11', '-fsyntax-only', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-DWEFT_VERSION="0"', '-DWEFT_LIBDIR="lib"']
