@@ -50,7 +50,7 @@ void cli_restore_inherited(void)
 			sigaction(actions[i].number, &actions[i].before, NULL);
 }
 
-static const __itimer_which_t timer_types[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+static const int timer_types[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
 
 enum {
 	RESETS_ON_FORK = 1, /* as the kernel has it; not all C libraries define it */
