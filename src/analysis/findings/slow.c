@@ -291,24 +291,34 @@ static int compare_peers(const void *a, const void *b)
 	return WEFT_ORDER(x->took_ns, y->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
+static bool has_named_type(const struct weft__finder *f, uint32_t promise)
+{
+	return f->types.items.items[f->types.of[promise]].named;
+}
+
 /* Lists the promises that are comparable with a promise, by duration; the caller frees *out.  Returns their number; 0 if there
- * are too few to compare with. */
+ * are too few to compare with.  A promise without a name or a place, such as a read, is comparable with those whose parents have
+ * the type of its own parent, such as other reads of accepted connections. */
 static size_t find_peers(const struct slow *slow, uint32_t promise, struct peer **out)
 {
 	struct weft__finder *f = slow->f;
 	const struct weft_model *m = f->model;
+	const bool is_named = has_named_type(f, promise);
+	const uint32_t own = slow->group[f->types.of[promise]], parent = m->promises[promise].parent;
+	const uint32_t parents = slow->group[f->types.of[parent]];
 	size_t count = 0;
-	uint32_t own = slow->group[f->types.of[promise]];
-	bool named = f->types.items.items[f->types.of[promise]].named;
-	for (size_t s = 0; named && s < f->types.items.count; s++)
+	for (size_t s = 0; (is_named || has_named_type(f, parent)) && s < f->types.items.count; s++)
 		count += slow->group[s] == own ? f->types.items.items[s].ended : 0;
 	if (count < MIN_PEERS || !(*out = weft__finding_alloc(f, count, sizeof **out)))
 		return 0;
 	count = 0;
 	for (uint32_t p = 1; p < m->promise_count; p++)
 		if (slow->group[f->types.of[p]] == own && f->link_index.ended_ns[p] != WEFT_NEVER &&
-		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN))
+		    !(m->promises[p].flags & WEFT_PROMISE_START_UNKNOWN) &&
+		    (is_named || slow->group[f->types.of[m->promises[p].parent]] == parents))
 			(*out)[count++] = (struct peer){f->link_index.ended_ns[p] - m->promises[p].start_ns, p};
+	if (count < MIN_PEERS)
+		return 0;
 	weft_sort(*out, count, sizeof **out, compare_peers);
 	return count;
 }

@@ -20,7 +20,8 @@
 
 enum {
 	MAX_TEXT_BYTES = 700,
-	MAX_SERVERS = 2, /* most lines about servers, peers, types of work, and event loops */
+	LEAST_RATE_NS = 1000000000, /* requests over this time have a rate in any trace */
+	MAX_SERVERS = 2,            /* most lines about servers, peers, types of work, and event loops */
 	MAX_PEERS = 3,
 	MAX_TYPES = 3,
 	MAX_LOOPS = 3,
@@ -252,11 +253,12 @@ static void append_tenths(struct text *to, double number)
 	append(to, "%" PRIu64 ".%u", tenths / 10, (unsigned)(tenths % 10));
 }
 
-/* Appends "412/s"; returns false if the rate is unknown. */
-static bool append_rate(struct text *to, size_t count, int64_t from_ns, int64_t to_ns)
+/* Appends "412/s"; returns false if the rate is unknown.  A short burst in a longer trace has no rate that a reader expects: 3
+ * requests in 16 ms are not 184 in each second. */
+static bool append_rate(struct text *to, const struct weft_model *m, size_t count, int64_t from_ns, int64_t to_ns)
 {
 	const double seconds = ((double)to_ns - (double)from_ns) / 1e9;
-	if (count < 2 || seconds <= 0)
+	if (count < 2 || seconds <= 0 || (to_ns - from_ns < LEAST_RATE_NS && to_ns - from_ns < m->end_ns / 2))
 		return false;
 	const double exact = (double)count / seconds, rate = exact < 1e15 ? exact : 1e15;
 	if (rate >= 10)
@@ -300,12 +302,12 @@ static void set_subject(struct weft_summary_line *line, uint32_t promise, int64_
 }
 
 /* Appends the number of requests and of connections. */
-static void append_volume(struct text *to, const struct weft_workload_group *g)
+static void append_volume(struct text *to, const struct weft_model *m, const struct weft_workload_group *g)
 {
 	append_number(to, g->count);
 	append(to, " request%s", plural_s(g->count));
 	struct text rate = {0};
-	if (append_rate(&rate, g->count, g->from_ns, g->to_ns))
+	if (append_rate(&rate, m, g->count, g->from_ns, g->to_ns))
 		append(to, " (%s)", rate.bytes);
 	append(to, " on ");
 	append_number(to, g->connections);
@@ -318,7 +320,7 @@ static void write_group(writer *w, const struct weft_workload_group *g, bool is_
 	struct text text = {0}, rest = {0}, rate = {0};
 	append_address(&text, w->m, g);
 	append(&text, g->is_served ? " served " : " answered ");
-	append_volume(&text, g);
+	append_volume(&text, w->m, g);
 	append_address(&rest, w->m, g);
 	append(&rest, g->is_served ? " served " : " answered ");
 	append_number(&rest, g->count);
@@ -339,8 +341,10 @@ static void write_group(writer *w, const struct weft_workload_group *g, bool is_
 	struct weft_summary_line *line = add_line(w, g->is_served ? WEFT_SUMMARY_REQUESTS : WEFT_SUMMARY_ANSWERS, &text);
 	if (g->count > 0)
 		set_subject(line, g->slowest, g->slowest_from_ns, g->max_ns);
-	if (!is_first || !append_rate(&rate, g->count, g->from_ns, g->to_ns))
+	if (!is_first || g->count < 2)
 		return;
+	if (!append_rate(&rate, w->m, g->count, g->from_ns, g->to_ns))
+		append_number(&rate, g->count);
 	line->title = line->text;
 	set_figure(w, line, 0, &rate, "requests");
 	set_duration_figure(w, line, 1, g->p50_ns, "p50");
