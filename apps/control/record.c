@@ -471,11 +471,10 @@ enum { SIGNAL_COUNT = NSIG };
 static void begin_forwarding(struct sigaction before[SIGNAL_COUNT])
 {
 	struct sigaction action = {.sa_sigaction = forward_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-	for (int i = 1; i < SIGNAL_COUNT; i++) {
-		/* Signals that this process inherited as ignored, as under nohup or in the background, stay ignored. */
-		if (is_forwarded(i) && sigaction(i, NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
-			sigaction(i, &action, NULL);
-	}
+	/* A signal that this process inherited as ignored, as under nohup, is passed on too: the command may have an action. */
+	for (int i = 1; i < SIGNAL_COUNT; i++)
+		if (is_forwarded(i))
+			sigaction(i, &action, &before[i]);
 }
 
 static void end_forwarding(const struct sigaction before[SIGNAL_COUNT])

@@ -458,7 +458,7 @@ def levels(weft, folder):
             if re.search(rf'(?m)^promise \d+ {what}', dumped):
                 fail(f'--js={level}: {what}: {dumped}')
     wrong = subprocess.run([weft, 'record', '--js=some', '-o', os.path.join(folder, 'u'), '--', 'true'], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    expect((wrong.returncode, wrong.stderr), (2, 'weft record: --js is off, http, promises or all, not some\n'), 'an unknown value')
+    expect((wrong.returncode, wrong.stderr), (2, 'weft record: unknown value: --js=some; use off, http, promises or all\n'), 'an unknown value')
 
 
 def others(weft, folder):
