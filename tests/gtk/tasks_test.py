@@ -31,7 +31,7 @@ CAUSES_IN_NODE = {
     'dependency': r'waiting for connection (\d+) "to 127\.0\.0\.1:\d+" to answer',
     'stall': r'which may have been due while (?:connection (\d+) "from .*"|coroutine (\d+) ".*") ran',
     'lock': r'waiting for timer (\d+) "\d+ ms(?: to the next timer)?"',
-    'data': r'waiting for read (\d+) of connection \d+ "from [^"]*" \(.*\), an external event',
+    'data': r'waiting for read (\d+) of connection \d+ "from [^"]*"(?: \(.*\))?, an external event',
 }
 
 

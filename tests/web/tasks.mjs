@@ -17,7 +17,7 @@ const CAUSES_IN_NODE = {
 	dependency: /waiting for connection \d+ "to 127\.0\.0\.1:\d+" to answer/,
 	stall: /which may have been due while (connection \d+ "from .*"|coroutine \d+ ".*") ran/,
 	lock: /waiting for timer \d+ "\d+ ms( to the next timer)?"/,
-	data: /waiting for read \d+ of connection \d+ "from [^"]*" \(.*\), an external event/,
+	data: /waiting for read \d+ of connection \d+ "from [^"]*"(?: \(.*\))?, an external event/,
 };
 const slowNode = new URL("../uv/slow_node.py", import.meta.url).pathname;
 
