@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -67,6 +68,7 @@ void cli_take_kept(struct cli_kept *kept)
 		setitimer(timer_types[i], &none, &kept->timers[i]);
 	if (syscall(SYS_sched_getattr, 0, &kept->scheduling, sizeof kept->scheduling, 0) != 0)
 		kept->scheduling.flags = 0;
+	kept->nice = getpriority(PRIO_PROCESS, 0);
 }
 
 void cli_give_kept(const struct cli_kept *kept)
@@ -75,6 +77,8 @@ void cli_give_kept(const struct cli_kept *kept)
 	prctl(PR_SET_CHILD_SUBREAPER, kept->is_subreaper);
 	for (int i = 0; i < TIMER_COUNT; i++)
 		setitimer(timer_types[i], &kept->timers[i], NULL);
-	if (kept->scheduling.flags & RESETS_ON_FORK)
+	if (kept->scheduling.flags & RESETS_ON_FORK) {
+		setpriority(PRIO_PROCESS, 0, kept->nice);
 		syscall(SYS_sched_setattr, 0, &kept->scheduling, 0);
+	}
 }

@@ -9,7 +9,7 @@
 /* Attributes that exec keeps, but that a child process does not inherit.  The scheduling is not inherited if its flags have
  * SCHED_RESET_ON_FORK; its fields are those of sched_setattr(2). */
 struct cli_kept {
-	int death_signal, is_subreaper;
+	int death_signal, is_subreaper, nice; /* real-time scheduling keeps the nice value apart */
 	struct itimerval timers[3];
 	struct {
 		uint32_t size_bytes, policy;
