@@ -22,7 +22,7 @@ from http_server import Server, get  # pylint: disable=wrong-import-position
 from others import closed_to_others  # pylint: disable=wrong-import-position
 from waiting import PATIENCE, dies_with_test, expect, listed, until  # pylint: disable=wrong-import-position
 
-weft, problemd, patient = map(os.path.abspath, sys.argv[1:])
+weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
 NOBODY, CROWD = 65534, 50
 # The expected finding in the copy, for each fault.
 FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
@@ -51,7 +51,7 @@ class Busy:
         self.fault, self.ends = fault, False
         # weft record reports a spin, each time after twice the delay, and a spin fills a small ring in between.
         under = [weft, 'record', '--mode=ring', '--size=64M', '-o', name, '--'] if fault == 'spin' else []
-        self.server = Server(problemd, 'www', trace=None if under else f'all/{name},size=1M', under=under)
+        self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
         self.client = threading.Thread(target=self.ask)
         self.client.start()
 
@@ -101,7 +101,7 @@ def servers():
     try:
         watchers = [watch(*places, *options) for places in watched]
         for fault in FAULTS:
-            name = 'http-problemd' if fault == 'spin' else fault
+            name = 'http-troubled' if fault == 'spin' else fault
             until(f'the {fault} is kept', lambda name=name, fault=fault: any(is_of(copy, name, fault) for copy in listed('kept')))
         for watcher in watchers:
             watcher.kill()
