@@ -119,8 +119,9 @@ struct weft_hook_frame {
 
 #define WEFT_HOOK_FRAME __attribute__((cleanup(weft_hook_leave_callback))) struct weft_hook_frame
 
-/* Makes `id` the running promise; 0 keeps the running promise, because the callback is unknown. */
-static inline struct weft_hook_frame weft_hook_enter_callback(weft_id id)
+/* Makes `id` the running promise; 0 keeps the running promise, because the callback is unknown.  The function is always inlined,
+ * because it notes the frame of its caller. */
+__attribute__((always_inline)) static inline struct weft_hook_frame weft_hook_enter_callback(weft_id id)
 {
 	struct weft_hook_frame frame = {weft__hook_get_thread()->running, weft__hook_get_thread()->callback_stack};
 	if (id)

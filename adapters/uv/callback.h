@@ -33,7 +33,8 @@ struct weft__uv_frame {
 
 #define WEFT__UV_FRAME __attribute__((cleanup(weft__uv_leave_callback))) struct weft__uv_frame
 
-static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv_tag actor)
+/* The function is always inlined, because it notes the frame of its caller. */
+__attribute__((always_inline)) static inline struct weft__uv_frame weft__uv_enter_callback(weft_id id, weft__uv_tag actor)
 {
 	struct weft__uv_here *here = weft__uv_get_here();
 	struct weft__uv_frame frame = {.running = weft__hook_get_thread()->running,
