@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "adapters/hook/connect.h"
+#include "adapters/hook/fd_table.h"
 #include "adapters/hook/socket.h"
 
 static bool has_address(const struct sockaddr *address, socklen_t size)
@@ -124,13 +125,32 @@ static void note_listener(int fd)
 	}
 }
 
-static bool was_accepted(int fd)
+/* Notes listeners that are older than the recording, once in each recording. */
+static void note_older_listeners(void)
 {
-	const uint16_t port = get_own_port(fd);
+	enum { MOST = 64 };
+	static unsigned searched; /* the recording */
+	if (__atomic_exchange_n(&searched, weft__hook_epoch, __ATOMIC_RELAXED) == weft__hook_epoch)
+		return;
+	for (int fd = 0; fd < MOST; fd++)
+		if (is_listener(fd))
+			note_listener(fd);
+}
+
+static bool is_listener_port(uint16_t port)
+{
 	unsigned i = 0;
 	while (i < MAX_LISTENER_PORTS && __atomic_load_n(&listener_ports[i], __ATOMIC_RELAXED) != port)
 		i++;
-	return port && i < MAX_LISTENER_PORTS;
+	return i < MAX_LISTENER_PORTS;
+}
+
+static bool was_accepted(int fd)
+{
+	const uint16_t port = get_own_port(fd);
+	if (port && !is_listener_port(port))
+		note_older_listeners();
+	return port && is_listener_port(port);
 }
 
 enum weft_kind weft_hook_append_watched_fd(struct weft_hook_label *label, int fd, bool reads, bool *has_datagrams)
