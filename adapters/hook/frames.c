@@ -23,8 +23,7 @@ enum {
 	MAX_REMEMBERED = 4,
 	MAX_STACK_BYTES = 1 << 20, /* maximum size of the searched frames */
 	PAGE_BYTES = 4096,
-	TIMES_REST = 64,  /* minimum ratio of a thread's other time to the time of its searches */
-	FREE_SEARCHES = 8 /* first searches of a thread, which need no rest: they are slow, because they read tables from files */
+	TIMES_REST = 64 /* minimum ratio of a thread's other time to the time of its searches */
 };
 
 #if defined(__x86_64__)
@@ -428,15 +427,13 @@ const void *weft__hook_find_blocking_line(const void *caller, const void *stack_
 {
 	static __thread struct {
 		uint64_t since, spent; /* of the trace's clock */
-		unsigned searches;
 	} walked __attribute__((tls_model("initial-exec")));
 	if (!is_in_library(caller))
 		return caller;
 	const uint64_t begin = weft_now();
 	walked.since = walked.since ? walked.since : begin;
-	if (walked.searches >= FREE_SEARCHES && begin - walked.since < walked.spent * TIMES_REST)
+	if (begin - walked.since < walked.spent * TIMES_REST)
 		return caller;
-	walked.searches++;
 	const void *line = walk((uint64_t)(uintptr_t)stack_end);
 	walked.spent += weft_now() - begin;
 	return line ? line : caller;
