@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "adapters/hook/table.h"
 #include "adapters/node/common.h"
-#include "adapters/python/table.h"
 
 enum { EVENT_INIT, EVENT_SETTLED, EVENT_BEFORE, EVENT_AFTER };
 enum { STATE_PENDING, STATE_FULFILLED, STATE_REJECTED };

@@ -4,9 +4,9 @@
 #ifndef WEFT_PYTHON_COMMON_H
 #define WEFT_PYTHON_COMMON_H
 
+#include "adapters/hook/table.h"
 #include "adapters/python/calls.h"
 #include "adapters/python/services.h"
-#include "adapters/python/table.h"
 
 extern const struct weft_python_services *weft__python_services;
 /* The main interpreter; other interpreters have locks of their own, and are not recorded. */

@@ -9,8 +9,8 @@
 
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/session.h"
+#include "adapters/hook/table.h"
 #include "adapters/hook/thread_memory.h"
-#include "adapters/python/table.h"
 #include "adapters/uv/callback.h"
 #include "adapters/uv/question.h"
 #include "protocol/protocol.h"

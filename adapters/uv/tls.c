@@ -8,7 +8,7 @@
 
 #include "adapters/hook/address_cache.h"
 #include "adapters/hook/session.h"
-#include "adapters/python/table.h"
+#include "adapters/hook/table.h"
 #include "adapters/uv/question.h"
 
 static const struct weft_hook_module *module;

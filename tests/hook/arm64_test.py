@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as place:
 
     # The complete library, which moves the loader's function and inspects loaded libraries.
     library = build('libweft-hook.so', '-shared', '-fPIC', '-fvisibility=hidden', '-fexceptions', '-lpthread', *hook,
-                    'adapters/python/adapter.c', 'adapters/python/table.c', *(path for adapter in ('base', 'event', 'glib', 'loop', 'node', 'ocaml', 'qemu', 'sd', 'uv') for path in sorted(glob.glob(f'adapters/{adapter}/*.c', root_dir=source))),
+                    'adapters/python/adapter.c', *(path for adapter in ('base', 'event', 'glib', 'loop', 'node', 'ocaml', 'qemu', 'sd', 'uv') for path in sorted(glob.glob(f'adapters/{adapter}/*.c', root_dir=source))),
                     *(path for path in sorted(glob.glob('src/record/*.c', root_dir=source)) if not path.endswith('/freestanding.c')),
                     *sorted(glob.glob('src/protocol/*.c', root_dir=source)), *sorted(glob.glob('src/wire/*.c', root_dir=source)))
     with open(os.path.join(place, 'host.c'), 'w', encoding='utf-8') as file:

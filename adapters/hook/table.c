@@ -2,7 +2,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "adapters/python/table.h"
+#include "adapters/hook/table.h"
 
 enum { FIRST_SIZE = 256 };
 

@@ -1,7 +1,7 @@
-/* table.h: a hash table by address (private to adapters/python).  The interpreter's lock protects the table.
- * SPDX-License-Identifier: ISC */
-#ifndef WEFT_PYTHON_TABLE_H
-#define WEFT_PYTHON_TABLE_H
+/* table.h: a hash table by address (private to adapters/).  The caller protects the table: each table belongs to one thread, or
+ * to the interpreter's lock.  SPDX-License-Identifier: ISC */
+#ifndef WEFT_HOOK_TABLE_H
+#define WEFT_HOOK_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>
