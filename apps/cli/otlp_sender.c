@@ -5,6 +5,7 @@
 #include "otlp_sender.h"
 
 #include "cli.h"
+#include "control/deadline.h"
 
 #ifdef WEFT_HAS_CURL
 
@@ -142,12 +143,7 @@ static int64_t retry_ns(struct cli_otlp_sender *s, curl_off_t asked_s)
 /* Waits for a change, at most for ns.  With the lock. */
 static void wait_for_change(struct cli_otlp_sender *s, int64_t ns)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec += ns % 1000000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = deadline_to_timespec(deadline_after_ns(ns));
 	while (!s->is_ending && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
 		;
 }

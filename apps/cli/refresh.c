@@ -1,5 +1,6 @@
 /* refresh.c: implements refresh.h.  SPDX-License-Identifier: ISC */
 #include "refresh.h"
+#include "control/deadline.h"
 
 #include <malloc.h>
 #include <pthread.h>
@@ -347,12 +348,7 @@ static void publish_snapshot(
 /* Sleeps.  Returns false if the thread must stop. */
 static bool sleep_unless_stopped(struct cli_refresher *l, int64_t ns)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ns / 1000000000;
-	until.tv_nsec += ns % 1000000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	const struct timespec until = deadline_to_timespec(deadline_after_ns(ns));
 	pthread_mutex_lock(&l->mutex);
 	while (!atomic_load(&l->should_stop) && !l->is_urgent && pthread_cond_timedwait(&l->wake, &l->mutex, &until) == 0)
 		;

@@ -1,5 +1,5 @@
-/* deadline.h: limits the time of loops over the memory of other processes, which may contain anything (private to apps).
- * SPDX-License-Identifier: ISC */
+/* deadline.h: limits the time of waits, and of loops over the memory of other processes, which may contain anything (private to
+ * apps).  SPDX-License-Identifier: ISC */
 #ifndef WEFT_CONTROL_DEADLINE_H
 #define WEFT_CONTROL_DEADLINE_H
 
@@ -20,6 +20,12 @@ static inline int64_t deadline_after_ns(int64_t patience_ns)
 {
 	const int64_t now_ns = deadline_now_ns();
 	return patience_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + patience_ns;
+}
+
+/* Returns the deadline in the form of pthread_cond_timedwait(). */
+static inline struct timespec deadline_to_timespec(int64_t deadline_ns)
+{
+	return (struct timespec){.tv_sec = deadline_ns / 1000000000, .tv_nsec = deadline_ns % 1000000000};
 }
 
 static inline bool deadline_is_over(int64_t deadline_ns)
