@@ -123,7 +123,7 @@ static int check_plan(struct open_plan *plan)
 	for (size_t i = 0; i < plan->operands.count; i++) {
 		const char *path = plan->operands.items[i];
 		if (open_class_of(path) == OPEN_PROCESS)
-			return cli_fail("process %s does not record into a directory; use weft top", path);
+			return cli_fail("process %s has no trace in a directory; use weft top", path);
 		if (access(path, F_OK) != 0)
 			return cli_fail("%s: %s", path, strerror(errno));
 	}

@@ -179,7 +179,7 @@ WEFT__API int weft_promise_on_cancel(struct weft_promise *p, weft_on_end_fn *f, 
 	weft__on(WEFT_SITE(), WEFT_KIND_ON_TERMINATION, p, NULL, NULL, f, ctx, destroy)
 /* Calls f with the value when p is resolved, or g with the error when p fails. */
 #define weft_promise_on_any(p, f, g, ctx, destroy) weft__on(WEFT_SITE(), WEFT_KIND_ON_ANY, p, f, g, NULL, ctx, destroy)
-/* Calls f with the error if p fails; drops the value if p is resolved. */
+/* Calls f with the error if p fails, and drops the value if p is resolved.  No promise stands for the end of f. */
 #define weft_promise_dont_wait(p, f, ctx, destroy) weft__dont_wait(WEFT_SITE(), p, f, ctx, destroy)
 /* Drops the value if p is resolved; passes the error to the hook of weft_promise_set_async_hook() if p fails. */
 #define weft_promise_ignore_result(p) weft__dont_wait(WEFT_SITE(), p, NULL, NULL, NULL)

@@ -208,7 +208,7 @@ static size_t name_band(const struct weft__frame *f, size_t b, char text[BAND_NA
 			    : weft__text_clean(text + len, 100, raw, (size_t)n);
 	const size_t digits = (size_t)snprintf(raw, sizeof raw, "%" PRIu64, tid);
 	const bool has_number =
-	    /* The name ends with the thread's id, as in "gdbus-2909". */
+	    /* A name that already ends with the id of its thread, such as "gdbus-2909", gets no second id. */
 	    len >= digits && memcmp(text + len - digits, raw, digits) == 0;
 	if (name.len > 0 && f->model->namesakes && f->model->namesakes[stream] && !has_number)
 		len += (size_t)snprintf(text + len, 28, " %" PRIu64, tid);

@@ -330,7 +330,7 @@ static void list_pending_step(struct weft__stream *s, enum weft_op op)
 			p->began = at;
 		if (!list_some_pending(p)) {
 			p->active = p->urgent = false;
-			/* If the listing ended early, smaller steps suffice. */
+			/* All pending promises were listed within a quarter of half a lap: each later step lists half as many. */
 			if (p->budget > 1 && at - p->began < half_lap / 4)
 				p->budget /= 2;
 		}

@@ -140,7 +140,7 @@ def run(commands):
 
 
 def find_equal_finding(wanted, said):
-    """Returns the finding of the same kind and form, with the same advice; before it is recorded, its first line is a word of its form."""
+    """Returns the first finding of `said` that has the kind, the form of the title and the advice of `wanted`, or None."""
     for finding in said:
         if kind_of(finding) == kind_of(wanted) and form_of(finding) and form_of(finding) is form_of(wanted) and advice(finding) == advice(wanted):
             return finding

@@ -2,9 +2,10 @@
  *
  * 	vault DIR HOST OFFSET_NS OWN-ADDRESS OTHER-ADDRESS ask|lend|deaf|free
  *
- * ask: takes its own lock, then asks the other program for its thing: two programs that do so deadlock.  lend: has lent its
- * thing, and keeps the lock.  deaf: accepts connections, and never reads the request.  free: answers.  OFFSET_NS is the error of
- * the program's clock.  SIGTERM ends the program.  SPDX-License-Identifier: ISC */
+ * ask: takes its own lock, then asks the other program for its thing: two programs that do so deadlock.  lend: holds
+ * its lock from the start and never releases it, so each request for its thing waits.  deaf: accepts connections, and never
+ * reads the request.  free: answers.  OFFSET_NS is the error of the program's clock.  SIGTERM ends the program.
+ * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

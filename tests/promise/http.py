@@ -98,7 +98,7 @@ def statuses(server, contents):
         expect(headers.get('allow'), 'GET, HEAD' if want == 405 else None, ask[:100])
     status, headers, _ = server.ask(get('/folder?x'))
     expect((status, headers['location']), (301, '/folder/'), 'a folder')
-    # A too long value that arrives in pieces.
+    # A Range value that is too long and arrives in pieces is ignored.
     with server.connect() as client:
         for piece in [b'GET /one.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=0-0', *[b' ' + b'x' * 99] * 20, b'\r\nX', b'y' * 99, b': z\r\n\r\n']:
             client.send(piece)

@@ -142,7 +142,7 @@ def missing_stream_is_noticed():
             expect(explain_without_part(trace, name)[0] == 0, name, explain_without_part(trace, name))
 
 
-def stats_continue_to_the_end():
+def stats_count_a_promise_until_what_it_became_ends():
     """300 tries became one another; each fails when the last one does."""
     lines = [json.loads(line) for line in ask('stats', '--json', record('jobs', 'storm'))[1]]
     tries = [line for line in lines if line['kind'] == 'try' and line['count'] > 200]
@@ -179,7 +179,7 @@ def join_is_named_by_its_input():
 
 
 for test in (promise_in_flight_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, growing_promise_count_is_a_leak, growing_counters_are_reported,
-             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_continue_to_the_end,
+             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_count_a_promise_until_what_it_became_ends,
              stall_in_one_run_is_a_difference, added_lines_are_no_difference, deadlock_names_the_lock_owners, deadlock_of_threads_names_both, join_is_named_by_its_input):
     if not sys.argv[3:] or test.__name__ in sys.argv[3:]:
         test()

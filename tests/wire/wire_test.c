@@ -49,7 +49,7 @@ static void valid_form_texts_are_parsed_and_others_refused(void **state)
 	assert_int_equal(form.fields[5].type, WEFT_TYPE_I64);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
 		assert_false(weft__form_parse(&form, bad[i], strlen(bad[i])));
-	/* A form without a field of this version matches no operation. */
+	/* This form lacks the field "value" of the operation "level", which this version reads: it does not match. */
 	assert_true(weft__form_parse(&form, "promise: id, unit: u8", 21));
 	assert_false(weft__form_match(&form, WEFT_OP_LEVEL));
 }

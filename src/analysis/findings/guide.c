@@ -328,8 +328,8 @@ static const struct weft_finding_guide guides[] = {
 		   "- For a D-Bus call, call one function of `g_dbus_method_invocation_return_...()` on every path.\n"
 		   "- In asyncio, await a coroutine, and keep the task that `create_task()` returns.\n",
 	    .json =
-		"`promise` and `root` are the first such task, `end_ns` is the time at which it was finalized, and `weight` is "
-		"the number of such tasks.\n",
+		"`promise` and `root` are the first such task, `end_ns` is the time at which its last reference was dropped, and "
+		"`weight` is the number of such tasks.\n",
 	},
     [WEFT_FINDING_TWICE] =
 	{

@@ -659,8 +659,9 @@ static void describe_breaches(struct weft_rule_result *out, const struct weft_ru
 	if (w->breach_count == 1)
 		snprintf(out->why, sizeof out->why, "at %s%s%s", time, of, first->why);
 	else
-		snprintf(out->why, sizeof out->why, "%" PRIu64 " times, %s at %s%s%s", w->breach_count,
-		    first->number == 1 ? "first" : "last", time, of, first->why);
+		snprintf(out->why, sizeof out->why,
+		    first->number == 1 ? "%" PRIu64 " times, first at %s%s%s" : "%" PRIu64 " times, last at %s%s%s",
+		    w->breach_count, time, of, first->why);
 }
 
 struct weft_rule_result weft_rule_window_result(struct weft_rule_window *w, bool is_end)
