@@ -67,13 +67,6 @@ void weft_hook_append_fd(struct weft_hook_label *label, int fd)
 	errno = saved_errno;
 }
 
-static bool is_listener(int fd)
-{
-	int listens = 0;
-	socklen_t size = sizeof listens;
-	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens;
-}
-
 /* Appends the address of a datagram socket, unless the socket has no port. */
 static void append_datagram_socket(struct weft_hook_label *label, int fd)
 {
@@ -125,16 +118,21 @@ static void note_listener(int fd)
 	}
 }
 
-/* Notes listeners that are older than the recording, once in each recording. */
+/* Notes listeners that are older than the recording, until each open descriptor was looked at once in the recording.  If two
+ * threads search, the second one finds nothing. */
 static void note_older_listeners(void)
 {
-	enum { MOST = 64 };
-	static unsigned searched; /* the recording */
-	if (__atomic_exchange_n(&searched, weft__hook_epoch, __ATOMIC_RELAXED) == weft__hook_epoch)
+	static unsigned epoch; /* the recording of the search */
+	static struct weft__hook_fd_search search;
+	static bool is_busy;
+	if (__atomic_exchange_n(&is_busy, true, __ATOMIC_ACQUIRE))
 		return;
-	for (int fd = 0; fd < MOST; fd++)
-		if (is_listener(fd))
-			note_listener(fd);
+	if (epoch != weft__hook_epoch)
+		search = (struct weft__hook_fd_search){0};
+	epoch = weft__hook_epoch;
+	if (!search.is_over)
+		weft__hook_find_listeners(&search, note_listener);
+	__atomic_store_n(&is_busy, false, __ATOMIC_RELEASE);
 }
 
 static bool is_listener_port(uint16_t port)
@@ -164,7 +162,7 @@ enum weft_kind weft_hook_append_watched_fd(struct weft_hook_label *label, int fd
 		errno = saved_errno;
 		return WEFT_KIND_CONNECTION;
 	}
-	const bool listens = protocol >= 0 && is_listener(fd);
+	const bool listens = protocol >= 0 && weft__hook_is_listener(fd);
 	const bool connects = protocol >= 0 && !listens && (append_peer(&peer, fd) || weft__hook_connect_append_label(&peer, fd));
 	if (listens)
 		note_listener(fd);
@@ -183,7 +181,7 @@ bool weft_hook_may_connect(int fd)
 	socklen_t size = sizeof type;
 	struct weft_hook_label peer = {0};
 	const bool may = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
-			 weft__hook_is_internet_socket(fd) && !is_listener(fd) && !append_peer(&peer, fd);
+			 weft__hook_is_internet_socket(fd) && !weft__hook_is_listener(fd) && !append_peer(&peer, fd);
 	errno = saved_errno;
 	return may;
 }

@@ -101,18 +101,17 @@ static struct weft__loop_fd *know(int fd, const void *caller)
 	return NULL;
 }
 
+static void know_listener(int fd)
+{
+	struct weft__loop_fd *c = know(fd, NULL);
+	if (c)
+		weft__loop_release(c);
+}
+
 void weft__loop_find_listeners(void)
 {
-	enum { MOST = 64 };
-	for (int fd = 0; fd < MOST; fd++) {
-		int listens = 0;
-		socklen_t size = sizeof listens;
-		struct weft__loop_fd *c = NULL;
-		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens)
-			c = know(fd, NULL);
-		if (c)
-			weft__loop_release(c);
-	}
+	struct weft__hook_fd_search search = {0};
+	weft__hook_find_listeners(&search, know_listener);
 }
 
 void weft__loop_leave_listener(int fd)

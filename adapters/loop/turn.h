@@ -34,9 +34,7 @@ void weft__loop_end_answered(int fd);
 /* Returns the state of a descriptor that is known in this recording and still has a promise of adapters/loop; else NULL. */
 struct weft__loop_fd *weft__loop_find(int fd);
 
-/* Finds listeners that are older than the recording among the first descriptors, because the connections that a listener
- * accepted have its port.
- */
+/* Finds listeners that are older than the recording, because the connections that a listener accepted have its port. */
 void weft__loop_find_listeners(void);
 
 /* Records the promises of connections and requests again, for a checkpoint of the ring. */

@@ -219,13 +219,16 @@ def benchmark(weft, folder):
 LOOPS = """
 import os, select, socket, sys, threading, time
 kind, port = sys.argv[1], int(sys.argv[2])
-if kind == "many":
+if kind in ("many", "older"):
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (5000, 5000))
-    spare = [os.dup(0) for _ in range(4200)]
+    spare = [os.dup(0) for _ in range(4200 if kind == "many" else 500)]
 server = socket.create_server(("127.0.0.1", port))
-server.setblocking(False)
 peers = {}
+if kind == "older":
+    first, _ = server.accept()
+    peers[first.fileno()] = first
+server.setblocking(False)
 def serve(fd):
     if fd == server.fileno():
         try: peer, _ = server.accept()
@@ -245,7 +248,7 @@ def serve(fd):
     if b"/end" in line: os._exit(0) if kind == "workers" else sys.exit()
 def by_epoll():
     poller = select.epoll()
-    poller.register(server, select.EPOLLIN)
+    for fd in [server.fileno(), *peers]: poller.register(fd, select.EPOLLIN)
     def turns():
         while True:
             for fd, _ in poller.poll(5):
@@ -309,6 +312,28 @@ def loops(weft, folder, kind):
     check_texts_contain_no_secret(recording.folder)
 
 
+def older(weft, folder):
+    """A connection that the program accepted before its loop began is an accepted one, also if the listener has a high number."""
+    port = free_port()
+    recording = Recording(weft, os.path.join(folder, 'traces'), [need('/usr/bin/python3'), '-c', LOOPS, 'older', str(port)], wait=False)
+    clients = []
+
+    def joins():
+        try:
+            clients.append(connect(port))
+        except ConnectionRefusedError:
+            return False
+        return True
+    until(joins, 'the server does not listen')
+    expect(get(port, '/a', clients[0])[:12], b'HTTP/1.1 200', 'the answer')
+    clients[0].sendall(b'GET /end HTTP/1.1\r\n\r\n')
+    recording.process.communicate(timeout=PATIENCE)
+    trace = recording.trace()
+    address = '%s:%d' % clients[0].getsockname()
+    expect([p['labels'][0][1] for p in trace.promises('connection')], [f'from {address}'], 'labels of connections')
+    expect([p['labels'][0][1] for p in trace.promises('listen')], [f'listen 127.0.0.1:{port}'], 'labels of listeners')
+
+
 def odd(weft, folder):
     """Each call has the same result and the same errno when it is recorded, also with signals in the middle."""
     [program] = compiled('odd', folder)
@@ -339,7 +364,7 @@ def beside(weft, folder):
         expect([(p['stream'], p['end']) for p in trace.promises('listen')], [(0, 'pending')], f'listening sockets of {runtime}')
 
 
-TESTS = {'beside': beside, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
+TESTS = {'beside': beside, 'older': older, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)
