@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "adapters/hook/label.h"
+#include "adapters/hook/request.h"
 #include "adapters/hook/thread.h"
 #include "protocol/protocol.h"
 
@@ -35,26 +36,22 @@ enum weft__loop_role {
  * is known of the descriptor.  A runtime's adapter may keep the requests of its own connection in a state with the role
  * WEFT__LOOP_NOTHING (adapters/uv/question.c). */
 struct weft__loop_fd {
-	unsigned epoch;     /* atomic */
-	uint8_t is_busy;    /* whether a thread is changing the other fields; atomic */
-	uint8_t role;       /* atomic */
-	bool is_unanswered; /* whether no byte of an answer to the request has been seen */
-	bool must_answer;   /* whether the protocol has an answer to each question of this type */
-	bool is_cut;        /* whether the last write took fewer bytes than the program offered */
-	bool is_at_end;     /* whether the other end sends nothing more */
-	bool is_used;       /* whether the descriptor is listed in the current iteration of its thread's loop */
+	unsigned epoch;  /* atomic */
+	uint8_t is_busy; /* whether a thread is changing the other fields; atomic */
+	uint8_t role;    /* atomic */
+	bool is_cut;     /* whether the last write took fewer bytes than the program offered */
+	bool is_at_end;  /* whether the other end sends nothing more */
+	bool is_used;    /* whether the descriptor is listed in the current iteration of its thread's loop */
 	weft_id connection, by;
-	weft_id request;  /* open request; 0: none */
-	weft_id asker;    /* promise that awaits the request, if this end has asked */
 	int asker_fd;     /* descriptor of the connection on which the asker's own request came; -1: none */
 	int maker_fd;     /* descriptor of the connection whose request made the program connect this one; -1: none */
 	weft_id maker;    /* that request */
 	const void *list; /* identity of the thread that records these promises again in checkpoints */
-	uint64_t since, asked_since;
-	struct weft_record_place *site, *asked_site;
-	struct weft_record_site *asked_line; /* in a language; NULL: `asked_site` is the place */
+	uint64_t since;
+	struct weft_record_place *site;
 	struct weft_protocol_state protocol;
-	struct weft_hook_label label, name;
+	struct weft_hook_label label;
+	struct weft__hook_request request;
 };
 
 /* Returns whether the state belongs to the current recording. */
@@ -79,18 +76,6 @@ static inline bool weft__loop_take(struct weft__loop_fd *c)
 static inline void weft__loop_release(struct weft__loop_fd *c)
 {
 	__atomic_store_n(&c->is_busy, 0, __ATOMIC_RELEASE);
-}
-
-/* Records the W3C traceparent in the first bytes of the request that has begun, if they have one.  No other header's value is
- * recorded. */
-static inline void weft__loop_note_trace_parent(const struct weft__loop_fd *c, const void *bytes, size_t count)
-{
-	char parent[WEFT_TRACE_PARENT_BYTES];
-	if (c->protocol.protocol != WEFT_PROTOCOL_HTTP1)
-		return;
-	weft_protocol_trace_parent(bytes, count, parent);
-	if (parent[0])
-		weft__detail(c->request, WEFT_DETAIL_TRACE_PARENT, 0, parent);
 }
 
 /* Resets a locked state for the current recording. */

@@ -218,47 +218,36 @@ static void begin_request(
     struct weft__loop_fd *c, const struct weft_question *question, weft_id by, bool is_asker, const void *caller)
 {
 	weft__loop_begin_promise();
-	c->request = weft_hook_create(by, WEFT_KIND_REQUEST, caller, &c->asked_site);
-	c->asked_since = weft__stream->last;
-	c->asker = is_asker ? by : 0;
 	c->asker_fd = is_asker ? weft__loop_running_fd() : -1;
-	c->is_unanswered = true;
-	c->must_answer = question->must_answer;
-	c->name = (struct weft_hook_label){0};
-	weft_hook_append(&c->name, question->name);
-	weft_hook_record_label(&c->name, c->request);
-	weft_hook_stack(c->request, caller);
+	c->request.name = (struct weft_hook_label){0};
+	weft_hook_append(&c->request.name, question->name);
+	weft__hook_request_set_place(&c->request, caller);
+	weft__hook_request_begin(&c->request, by, is_asker ? by : 0, is_asker ? c->connection : 0, question->must_answer);
+	weft_hook_stack(c->request.id, caller);
 	if (question->count > 1) {
 		struct weft_hook_label note = {0};
 		weft_hook_append_number(&note, question->count);
 		weft_hook_append(&note, " questions came at once");
-		weft_note(c->request, note.text);
-	}
-	if (c->must_answer)
-		weft_should_resolve(c->request);
-	if (is_asker) {
-		weft_await(by, c->request);
-		weft_await(c->request, c->connection);
+		weft_note(c->request.id, note.text);
 	}
 }
 
 /* Ends the request of the connection, if there is one.  `error` says why the request has no answer; NULL if it has an answer. */
 static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text *error)
 {
-	const weft_id request = c->request;
+	const weft_id request = c->request.id;
 	if (!request)
 		return;
-	c->request = 0;
 	weft__loop_dequeue(fd);
-	if (error)
-		weft_fail_text(get_running(), request, error);
-	else
-		weft_resolve(c->asker ? WEFT_SYSTEM_ID : request, request);
-	if (c->asker)
-		weft_read_later(c->asker, request);
-	c->asker = 0;
+	weft__hook_request_end(&c->request, error ? get_running() : c->request.asker ? WEFT_SYSTEM_ID : request, error);
 	if (weft__hook_get_thread()->running == request)
 		weft__loop_run(0, -1);
+}
+
+/* Returns whether the program has answered the open request of the other end, and has written the whole answer. */
+static bool is_answered(const struct weft__loop_fd *c)
+{
+	return c->request.id && !c->request.asker && !c->request.is_unanswered && !c->is_cut;
 }
 
 void weft__loop_end_answered(int fd)
@@ -267,7 +256,7 @@ void weft__loop_end_answered(int fd)
 	if (!weft__loop_take(c))
 		return;
 	c->is_used = false;
-	if (c->request && !c->asker && !c->is_unanswered && !c->is_cut)
+	if (is_answered(c))
 		end_request(fd, c, NULL);
 	weft__loop_release(c);
 }
@@ -301,37 +290,31 @@ static void handle_question(int fd, struct weft__loop_fd *c, struct iovec piece,
 			weft_signal_only(WEFT_SYSTEM_ID, c->connection);
 		end_request(fd, c, NULL); /* the program has read the next question of a pipeline */
 		begin_request(c, &question, c->connection, false, caller);
-		weft__loop_note_trace_parent(c, piece.iov_base, piece.iov_len);
+		weft__hook_request_note_parent(&c->request, &c->protocol, piece.iov_base, piece.iov_len);
 		weft__loop_enqueue(fd);
 	} else if (c->role == WEFT__LOOP_EITHER) {
 		forget_protocol(c);
-	} else if (c->request && !c->is_unanswered && !c->is_cut) {
+	} else if (is_answered(c)) {
 		end_request(fd, c, NULL); /* the client sent a farewell, which is no question */
 	}
-	weft__loop_run(c->request ? c->request : c->connection, fd);
+	weft__loop_run(c->request.id ? c->request.id : c->connection, fd);
 }
 
 /* Ends the request by its answer.  The promise that asked then runs, unless it has ended, or it asked on another thread. */
 static void handle_answer(int fd, struct weft__loop_fd *c, struct iovec piece)
 {
-	struct weft_answer answer;
-	const weft_id asker = c->asker, request = c->request;
+	const weft_id asker = c->request.asker;
 	const struct weft__loop_fd *from = c->asker_fd >= 0 ? weft__loop_find(c->asker_fd) : NULL;
-	weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
-	if (answer.is_interim)
+	weft__hook_request_note_answer(&c->request, &c->protocol, piece.iov_base, piece.iov_len);
+	if (c->request.is_unanswered)
 		return;
-	if (answer.result[0])
-		weft_note(request, answer.result);
-	const bool continues = from ? from->request == asker : asker == weft_hook_thread()->root;
-	if (!continues) {
-		end_request(fd, c, NULL);
-		weft__loop_run(c->connection, fd);
+	const bool continues = from ? from->request.id == asker : asker == weft_hook_thread()->root;
+	if (continues) {
+		weft__hook_request_deliver(&c->request, weft__loop_continue(asker, c->asker_fd) ? asker : 0);
 		return;
 	}
-	c->request = c->asker = 0;
-	weft_resolve(WEFT_SYSTEM_ID, request);
-	if (!weft__loop_read(asker, request, c->asker_fd))
-		weft_read_later(asker, request);
+	end_request(fd, c, NULL);
+	weft__loop_run(c->connection, fd);
 }
 
 void weft__loop_before_read(int fd, const void *caller)
@@ -353,9 +336,9 @@ void weft__loop_after_read(int fd, const struct msghdr *message, ssize_t result,
 	const struct iovec piece = get_first_piece(message, (size_t)result);
 	if (result == 0) {
 		c->is_at_end = message->msg_iovlen > 0 && message->msg_iov[0].iov_len > 0;
-		if (c->request && !c->asker && !c->is_unanswered && !c->is_cut)
+		if (is_answered(c))
 			end_request(fd, c, NULL);
-	} else if (piece.iov_len > 0 && c->request && c->asker)
+	} else if (piece.iov_len > 0 && c->request.id && c->request.asker)
 		handle_answer(fd, c, piece);
 	else if (piece.iov_len > 0 && (c->role == WEFT__LOOP_ACCEPTED || c->role == WEFT__LOOP_EITHER))
 		handle_question(fd, c, piece, caller);
@@ -373,7 +356,7 @@ static weft_id find_asker(const struct weft__loop_fd *c)
 	const struct weft__loop_fd *maker = c->maker_fd >= 0 ? weft__loop_find(c->maker_fd) : NULL;
 	const struct weft_hook_thread *thread = weft_hook_thread();
 	const bool is_known = weft__loop_running_fd() >= 0 && thread->running != c->connection;
-	if (!is_known && maker && maker->request && maker->request == c->maker) {
+	if (!is_known && maker && maker->request.id && maker->request.id == c->maker) {
 		weft__loop_run(c->maker, c->maker_fd);
 		return c->maker;
 	}
@@ -384,12 +367,7 @@ static weft_id find_asker(const struct weft__loop_fd *c)
 static void note_answer(struct weft__loop_fd *c, const struct msghdr *message, size_t bytes)
 {
 	const struct iovec piece = get_first_piece(message, bytes);
-	struct weft_answer answer = {0};
-	if (piece.iov_base)
-		weft_protocol_answer(&c->protocol, piece.iov_base, piece.iov_len, &answer);
-	if (answer.result[0])
-		weft_note(c->request, answer.result);
-	c->is_unanswered = answer.is_interim;
+	weft__hook_request_note_answer(&c->request, &c->protocol, piece.iov_base, piece.iov_len);
 }
 
 /* Returns the first bytes, at most a page, that the program is about to write; none if they cannot be read. */
@@ -417,9 +395,9 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 	struct weft_question question;
 	if (!c)
 		goto out;
-	if (c->request && !c->asker) {
-		weft__loop_claim(c->request, fd);
-	} else if (!c->request && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER)) {
+	if (c->request.id && !c->request.asker) {
+		weft__loop_claim(c->request.id, fd);
+	} else if (!c->request.id && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER)) {
 		const struct iovec piece = get_readable_piece(message);
 		if (piece.iov_len > 0 && weft_protocol_question(&c->protocol, piece.iov_base, piece.iov_len, false, &question)) {
 			set_role(c, WEFT__LOOP_CONNECTED);
@@ -438,11 +416,11 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 	const int saved_errno = errno;
 	fd = weft__hook_fd_original(fd);
 	struct weft__loop_fd *c = weft__loop_find(fd);
-	if (!c || !c->connection || !c->request || c->asker || !weft__loop_take(c))
+	if (!c || !c->connection || !c->request.id || c->request.asker || !weft__loop_take(c))
 		return;
-	if (c->request && !c->asker && c->is_unanswered && result > 0)
+	if (c->request.id && !c->request.asker && c->request.is_unanswered && result > 0)
 		note_answer(c, message, (size_t)result);
-	if (c->request && !c->asker && !c->is_unanswered) {
+	if (c->request.id && !c->request.asker && !c->request.is_unanswered) {
 		c->is_cut = result < 0 || (size_t)result < bytes;
 		if (!c->is_cut)
 			weft__loop_dequeue(fd);
@@ -455,24 +433,15 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 	errno = saved_errno;
 }
 
-static struct weft_record_text closed = WEFT_COUNTER("closed without an answer"),
-			       gone = WEFT_COUNTER("the other end hung up before the answer"),
-			       given_up = WEFT_COUNTER("given up before the answer");
-
 void weft__loop_closes(int fd)
 {
 	const int saved_errno = errno;
 	struct weft__loop_fd *c = weft__loop_find(fd);
 	if (!weft__loop_take(c))
 		return;
-	const bool is_lost = c->request && c->is_unanswered && c->must_answer;
 	if (c->connection) {
 		weft_hook_thread();
-		end_request(fd, c,
-		    !is_lost       ? NULL
-		    : c->asker     ? c->is_at_end ? &gone : &given_up
-		    : c->is_at_end ? &gone
-				   : &closed);
+		end_request(fd, c, weft__hook_request_get_loss(&c->request, c->request.asker != 0, c->is_at_end));
 		weft_resolve(get_running(), c->connection);
 		if (weft__hook_get_thread()->running == c->connection)
 			weft__loop_run(0, -1);
@@ -498,16 +467,8 @@ uint64_t weft__loop_list(void *data, uint64_t cursor, unsigned budget)
 		weft_pending_at(c->by, c->connection, c->role == WEFT__LOOP_LISTENER ? WEFT_KIND_LISTEN : WEFT_KIND_CONNECTION,
 		    c->site, c->since, c->label.text);
 		weft_hook_fd_still_connected(fd, c->connection);
-		if (c->request) {
-			weft_pending_at(c->asker ? c->asker : c->connection, c->request, WEFT_KIND_REQUEST, c->asked_site,
-			    c->asked_since, c->name.text);
-			if (c->must_answer)
-				weft_should_resolve(c->request);
-			if (c->asker) {
-				weft_still_awaits(c->asker, c->request);
-				weft_still_awaits(c->request, c->connection);
-			}
-		}
+		if (c->request.id)
+			weft__hook_request_repeat(&c->request, c->request.asker ? c->connection : 0);
 		weft__loop_release(c);
 	}
 	return fd < limit ? (uint64_t)fd : 0;

@@ -100,13 +100,12 @@ void weft__loop_run(weft_id id, int fd)
 		weft_hook_record_running(id);
 }
 
-bool weft__loop_read(weft_id id, weft_id request, int fd)
+bool weft__loop_continue(weft_id id, int fd)
 {
 	if (!has_loop())
 		return false;
-	weft__hook_get_thread()->running = weft__hook_get_thread()->recorded_running = id;
+	weft__hook_get_thread()->running = id;
 	get_here()->running_fd = fd;
-	weft_read(id, request);
 	return true;
 }
 
@@ -174,8 +173,8 @@ static weft_id find_next(int *fd)
 	while (get_here()->queued > 0) {
 		const struct weft__loop_fd *first = weft__loop_find(get_here()->queue[0].fd);
 		*fd = get_here()->queue[0].fd;
-		if (first && first->request && !first->asker && first->is_unanswered)
-			return get_here()->queue[0].turn != get_here()->turn ? first->request : 0;
+		if (first && first->request.id && !first->request.asker && first->request.is_unanswered)
+			return get_here()->queue[0].turn != get_here()->turn ? first->request.id : 0;
 		remove_queued(0);
 	}
 	return 0;

@@ -7,9 +7,9 @@
 /* Makes `id` the running promise and remembers its descriptor; has an effect only on threads with a loop of their own. */
 void weft__loop_run(weft_id id, int fd);
 
-/* Makes promise `id` run, which reads the answer of its request.  On a thread without a loop of its own, it records nothing and
- * returns false. */
-bool weft__loop_read(weft_id id, weft_id request, int fd);
+/* Makes `id` the running promise as weft__loop_run() does, but records no event, because the caller records one.  Returns false
+ * on a thread without a loop of its own. */
+bool weft__loop_continue(weft_id id, int fd);
 
 /* Makes the answered request the running promise, and records its claim: the time since this thread's last call was spent for
  * this request, or may have been, if another request was read in this iteration. */

@@ -50,13 +50,8 @@ typedef int close_fn(void *session, int32_t stream, uint32_t error, void *user);
 struct stream {
 	const void *session;
 	int32_t number;
-	weft_id id, by;   /* by: its connection, or the promise that asks */
-	weft_id asker;    /* if this end asks: the promise that awaits it; 0: none */
-	bool asks;        /* this end asks */
-	bool is_answered; /* by the code that its arrival runs */
-	uint64_t since;
-	struct weft_record_site *line;
-	struct weft_hook_label name;
+	bool asks; /* this end asks */
+	struct weft__hook_request request;
 };
 
 static const struct weft_hook_module *module;
@@ -111,15 +106,7 @@ static uint64_t list_streams(void *data, uint64_t cursor, unsigned budget)
 			continue;
 		const struct weft__uv_object *connection = find_connection(s->session);
 		budget--;
-		if (s->line)
-			weft_pending(s->by, s->id, WEFT_KIND_REQUEST, s->line, s->since, s->name.text);
-		else
-			weft_pending_at(s->by, s->id, WEFT_KIND_REQUEST, NULL, s->since, s->name.text);
-		weft_should_resolve(s->id);
-		if (s->asker)
-			weft_still_awaits(s->asker, s->id);
-		if (s->asks && connection && connection->id)
-			weft_still_awaits(s->id, connection->id);
+		weft__hook_request_repeat(&s->request, s->asks && connection ? connection->id : 0);
 	}
 	return cursor < get_here()->streams.size ? cursor : 0;
 }
@@ -149,7 +136,8 @@ static bool begin(void)
 	return true;
 }
 
-static struct stream *create_stream(const void *session, int32_t number, weft_id by, struct weft_record_site *line)
+/* Creates the stream of a request that has a line and a name, but has not begun. */
+static struct stream *create_stream(const void *session, int32_t number, struct weft_record_site *line)
 {
 	struct stream *s = get_here()->streams.count < MAX_STREAMS ? calloc(1, sizeof *s) : NULL;
 	if (!s || find_stream(session, number) || !weft__table_set(&get_here()->streams, get_key(session, number), s)) {
@@ -160,24 +148,14 @@ static struct stream *create_stream(const void *session, int32_t number, weft_id
 	weft_protocol_http2_name(&get_here()->head, name);
 	s->session = session;
 	s->number = number;
-	s->by = by;
-	s->line = line;
-	s->id = line ? weft_create(by, WEFT_KIND_REQUEST, line) : weft_create_at(by, WEFT_KIND_REQUEST, NULL);
-	s->since = weft__stream->last;
-	weft_hook_append(&s->name, name);
-	weft_hook_record_label(&s->name, s->id);
-	weft_should_resolve(s->id);
+	s->request.line = line;
+	weft_hook_append(&s->request.name, name);
 	return s;
 }
 
 static void end_stream(struct stream *s, weft_id by, struct weft_record_text *error)
 {
-	if (error)
-		weft_fail_text(by, s->id, error);
-	else
-		weft_resolve(by, s->id);
-	if (s->asker)
-		weft_read_later(s->asker, s->id);
+	weft__hook_request_end(&s->request, by, error);
 	weft__table_remove(&get_here()->streams, get_key(s->session, s->number));
 	if (get_here()->arrived == s)
 		get_here()->arrived = NULL;
@@ -233,7 +211,10 @@ static struct stream *take_head(const void *session, const struct frame *frame)
 	if (frame->category != CATEGORY_REQUEST || !connection || !connection->id || !get_here()->method[0])
 		return NULL;
 	get_here()->head = (struct weft_http2_head){.method = get_here()->method, .path = get_here()->path};
-	return create_stream(session, frame->stream, connection->id, connection->line);
+	s = create_stream(session, frame->stream, connection->line);
+	if (s)
+		weft__hook_request_begin(&s->request, connection->id, 0, 0, true);
+	return s;
 }
 
 static int handle_frame(void *session, const struct frame *frame, void *user)
@@ -246,11 +227,12 @@ static int handle_frame(void *session, const struct frame *frame, void *user)
 	if (!s)
 		return their_frame(session, frame, user);
 	const struct stream *outer = get_here()->arrived;
-	const weft_id before = weft__hook_get_thread()->running, id = s->id, answered = uv->answered, asked_by = uv->asked_by;
-	s->is_answered = s->asks;
+	const weft_id before = weft__hook_get_thread()->running, id = s->request.id, answered = uv->answered,
+		      asked_by = uv->asked_by;
+	s->request.is_unanswered = !s->asks;
 	if (s->asks) {
 		weft_note(id, get_here()->status);
-		weft__uv_question_run_answered(id, s->asker);
+		weft__uv_question_run_answered(id, s->request.asker);
 	} else
 		weft_hook_record_running(id);
 	get_here()->arrived = s;
@@ -261,7 +243,7 @@ static int handle_frame(void *session, const struct frame *frame, void *user)
 	uv->answered = answered;
 	uv->asked_by = asked_by;
 	s = weft_is_on() ? find_stream(session, number) : NULL;
-	if (s && s->id == id && s->is_answered)
+	if (s && s->request.id == id && !s->request.is_unanswered)
 		end_stream(s, id, NULL);
 	weft__hook_get_thread()->running = before;
 	if (weft_is_on())
@@ -275,7 +257,7 @@ static struct weft_record_text closed = WEFT_COUNTER("the stream was closed befo
 static int handle_close(void *session, int32_t number, uint32_t error, void *user)
 {
 	struct stream *s = begin() ? find_stream(session, number) : NULL;
-	if (s && !s->is_answered)
+	if (s && s->request.is_unanswered)
 		end_stream(s, weft__hook_get_thread()->running, &closed);
 	return their_close(session, number, error, user);
 }
@@ -307,7 +289,7 @@ static void bind_session(const void *session)
 	for (size_t i = 0; i < get_here()->streams.size; i++) {
 		const struct stream *s = get_here()->streams.entries[i].value;
 		if (get_here()->streams.entries[i].key && s->session == session && s->asks)
-			weft_await(s->id, connection->id);
+			weft_await(s->request.id, connection->id);
 	}
 }
 
@@ -368,16 +350,12 @@ static void record_question(const void *session, int32_t number, const struct fi
 	copy(method, sizeof method, find_value(fields, count, ":method"));
 	copy(path, sizeof path, find_value(fields, count, ":path"));
 	get_here()->head = (struct weft_http2_head){method, path, scheme, host};
-	struct stream *s =
-	    create_stream(session, number, asker ? asker : weft__hook_get_thread()->running, weft__uv_find_line(false));
+	struct stream *s = create_stream(session, number, weft__uv_find_line(false));
 	if (!s)
 		return;
 	s->asks = true;
-	s->asker = asker;
-	if (asker)
-		weft_await(asker, s->id);
-	if (connection && connection->id)
-		weft_await(s->id, connection->id);
+	weft__hook_request_begin(
+	    &s->request, asker ? asker : weft__hook_get_thread()->running, asker, connection ? connection->id : 0, true);
 }
 
 #define DEFINE_REQUEST(NAME)                                                                                                     \
@@ -399,12 +377,12 @@ static void record_answer(const void *session, int32_t number, const struct fiel
 {
 	struct stream *s = find_stream(session, number);
 	char status[sizeof get_here()->status];
-	if (!s || s->asks || s->is_answered)
+	if (!s || s->asks || !s->request.is_unanswered)
 		return;
 	copy(status, sizeof status, find_value(fields, count, ":status"));
 	if (status[0])
-		weft_note(s->id, status);
-	s->is_answered = true;
+		weft_note(s->request.id, status);
+	s->request.is_unanswered = false;
 	if (s != get_here()->arrived)
 		end_stream(s, weft__hook_get_thread()->running, NULL);
 }

@@ -25,42 +25,14 @@ static struct weft__loop_fd *take_state(const struct weft__uv_object *connection
 	return NULL;
 }
 
-/* The name and place are set. */
-static void create_request(struct weft__loop_fd *c, weft_id by, bool must_answer)
-{
-	c->request = c->asked_line ? weft_create(by, WEFT_KIND_REQUEST, c->asked_line)
-				   : weft_create_at(by, WEFT_KIND_REQUEST, c->asked_site);
-	c->asked_since = weft__stream->last;
-	c->is_unanswered = true;
-	c->must_answer = must_answer;
-	weft_hook_record_label(&c->name, c->request);
-	if (c->must_answer)
-		weft_should_resolve(c->request);
-}
-
 static void begin_request(const struct weft__uv_object *connection, struct weft__loop_fd *c, const struct weft_question *question)
 {
 	/* The place of a language's runtime says nothing of the program. */
-	c->asked_site = weft__hook_language.find_line ? NULL : connection->read_site;
-	c->asked_line = connection->line;
-	c->name = (struct weft_hook_label){0};
-	weft_hook_append(&c->name, question->name);
-	create_request(c, connection->id, question->must_answer);
-}
-
-static void end_request(struct weft__loop_fd *c, weft_id by, struct weft_record_text *error)
-{
-	const weft_id request = c->request;
-	c->request = 0;
-	if (!request)
-		return;
-	if (error)
-		weft_fail_text(by, request, error);
-	else
-		weft_resolve(by, request);
-	if (c->asker)
-		weft_read_later(c->asker, request);
-	c->asker = 0;
+	c->request.site = weft__hook_language.find_line ? NULL : connection->read_site;
+	c->request.line = connection->line;
+	c->request.name = (struct weft_hook_label){0};
+	weft_hook_append(&c->request.name, question->name);
+	weft__hook_request_begin(&c->request, connection->id, 0, 0, question->must_answer);
 }
 
 weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id input, const uv_buf_t *buf, ssize_t got)
@@ -69,17 +41,17 @@ weft_id weft__uv_question_read(const struct weft__uv_object *connection, weft_id
 	struct weft__loop_fd *c = take_state(connection);
 	if (!c)
 		return connection->id;
-	const weft_id before = c->request;
+	const weft_id before = c->request.id;
 	if (got <= 0) {
 		c->is_at_end = true;
 	} else if (weft_protocol_question(&c->protocol, buf->base, (size_t)got, false, &question)) {
-		end_request(c, connection->id, NULL); /* the next question of a pipeline */
+		weft__hook_request_end(&c->request, connection->id, NULL); /* the next question of a pipeline */
 		begin_request(connection, c, &question);
-		weft__loop_note_trace_parent(c, buf->base, (size_t)got);
+		weft__hook_request_note_parent(&c->request, &c->protocol, buf->base, (size_t)got);
 	}
-	const weft_id id = c->request ? c->request : connection->id;
-	const bool continues = c->request && c->request == before;
-	c->is_used = c->request != 0;
+	const weft_id id = c->request.id ? c->request.id : connection->id;
+	const bool continues = c->request.id && c->request.id == before;
+	c->is_used = c->request.id != 0;
 	weft__loop_release(c);
 	if (continues && input) {
 		/* This input is a part of the request that came later than the request's head, such as a body. */
@@ -97,8 +69,8 @@ void weft__uv_question_leave(const struct weft__uv_object *connection)
 	if (!c)
 		return;
 	c->is_used = false;
-	if (!c->is_unanswered)
-		end_request(c, c->request, NULL);
+	if (!c->request.is_unanswered)
+		weft__hook_request_end(&c->request, c->request.id, NULL);
 	weft__loop_release(c);
 }
 
@@ -112,19 +84,14 @@ static const uv_buf_t *find_first(const uv_buf_t bufs[], unsigned count)
 
 void weft__uv_question_answer(const struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count)
 {
-	struct weft_answer answer;
 	struct weft__loop_fd *c = take_state(connection);
 	const uv_buf_t *first = find_first(bufs, count);
 	if (!c)
 		return;
-	if (c->request && c->is_unanswered && first) {
-		weft_protocol_answer(&c->protocol, first->base, first->len, &answer);
-		if (answer.result[0])
-			weft_note(c->request, answer.result);
-		c->is_unanswered = answer.is_interim;
-	}
-	if (!c->is_unanswered && !c->is_used)
-		end_request(c, weft__hook_get_thread()->running, NULL);
+	if (c->request.id && c->request.is_unanswered && first)
+		weft__hook_request_note_answer(&c->request, &c->protocol, first->base, first->len);
+	if (!c->request.is_unanswered && !c->is_used)
+		weft__hook_request_end(&c->request, weft__hook_get_thread()->running, NULL);
 	weft__loop_release(c);
 }
 
@@ -136,7 +103,7 @@ static const struct weft__loop_fd *find_open_request(weft__uv_tag actor)
 	const struct weft__uv_object *object = weft__uv_find(actor);
 	const struct weft__hook_fd_info *info =
 	    object && object->is_accepted && object->fd >= 0 ? weft__hook_fd_find(object->fd) : NULL;
-	return info && weft__loop_is_nothing(&info->loop) && info->loop.request ? &info->loop : NULL;
+	return info && weft__loop_is_nothing(&info->loop) && info->loop.request.id ? &info->loop : NULL;
 }
 
 /* Returns the handle by which a language's runtime keeps the loop for setImmediate(), if code that it keeps the loop for runs;
@@ -160,7 +127,7 @@ weft_id weft__uv_question_note_asker(struct weft__uv_object *stream)
 	const struct weft__loop_fd *from = find_open_request(weft__uv_get_here()->actor);
 	const struct weft__uv_object *keeper = find_running_keeper();
 	stream->asker_actor = keeper ? keeper->asker_actor : weft__uv_get_here()->actor;
-	stream->asker_request = keeper ? keeper->asker_request : from ? from->request : 0;
+	stream->asker_request = keeper ? keeper->asker_request : from ? from->request.id : 0;
 	return weft__uv_question_get_asker();
 }
 
@@ -188,11 +155,12 @@ static void set_name(struct weft__loop_fd *c, const struct weft_question *questi
 		length++;
 	const bool has_host = length && question->name[length + 1] == '/';
 	memcpy(method, question->name, has_host ? length : 0);
-	c->name = (struct weft_hook_label){0};
-	weft_hook_append(&c->name, method);
-	weft_hook_append(&c->name, !has_host ? "" : is_encrypted ? " https://" : " http://");
-	weft_hook_append(&c->name, has_host ? host : "");
-	weft_hook_append(&c->name, question->name + (has_host ? length + 1 : 0));
+	struct weft_hook_label *name = &c->request.name;
+	*name = (struct weft_hook_label){0};
+	weft_hook_append(name, method);
+	weft_hook_append(name, !has_host ? "" : is_encrypted ? " https://" : " http://");
+	weft_hook_append(name, has_host ? host : "");
+	weft_hook_append(name, question->name + (has_host ? length + 1 : 0));
 }
 
 void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bufs[], unsigned count)
@@ -202,24 +170,21 @@ void weft__uv_question_ask(struct weft__uv_object *connection, const uv_buf_t bu
 	const uv_buf_t *first = find_first(bufs, count);
 	if (!c)
 		return;
-	const weft_id answered = c->request && !c->is_unanswered ? c->request : 0;
-	if ((c->request && !answered) || !first ||
+	const weft_id answered = c->request.id && !c->request.is_unanswered ? c->request.id : 0;
+	if ((c->request.id && !answered) || !first ||
 	    !weft_protocol_question(&c->protocol, first->base, first->len, false, &question)) {
 		weft__loop_release(c);
 		return;
 	}
 	const bool is_first = connection->asker != 0;
-	end_request(c, answered, NULL);
-	c->asker = find_asker(connection);
+	weft__hook_request_end(&c->request, answered, NULL);
+	const weft_id asker = find_asker(connection);
 	c->maker = connection->asker_request;
-	c->asked_line = is_first ? NULL : weft__uv_find_line(false);
-	c->asked_line = c->asked_line ? c->asked_line : connection->line;
-	c->asked_site = weft__hook_language.find_line ? NULL : connection->site;
+	c->request.line = is_first ? NULL : weft__uv_find_line(false);
+	c->request.line = c->request.line ? c->request.line : connection->line;
+	c->request.site = weft__hook_language.find_line ? NULL : connection->site;
 	set_name(c, &question, first, connection->is_encrypted);
-	create_request(c, c->asker ? c->asker : connection->id, question.must_answer);
-	if (c->asker)
-		weft_await(c->asker, c->request);
-	weft_await(c->request, connection->id);
+	weft__hook_request_begin(&c->request, asker ? asker : connection->id, asker, connection->id, question.must_answer);
 	weft__loop_release(c);
 }
 
@@ -240,26 +205,16 @@ void weft__uv_question_run_answered(weft_id request, weft_id asker)
 static weft_id take_answer(
     const struct weft__uv_object *connection, struct weft__loop_fd *c, const void *bytes, size_t count, weft__uv_tag *actor)
 {
-	struct weft_answer answer;
-	const weft_id request = c->request, asker = c->asker;
-	weft_protocol_answer(&c->protocol, bytes, count, &answer);
-	if (answer.result[0])
-		weft_note(request, answer.result);
-	if (answer.is_interim)
+	weft__hook_request_note_answer(&c->request, &c->protocol, bytes, count);
+	if (c->request.is_unanswered)
 		return connection->id;
-	c->is_unanswered = false;
 	const struct weft__loop_fd *from = find_open_request(connection->asker_actor);
-	if (!from || from->request != c->maker) { /* the latter: it has been answered */
-		weft__uv_question_run_answered(request, asker);
-		return request; /* weft__uv_question_leave() ends it */
+	if (!from || from->request.id != c->maker) { /* the latter: it has been answered */
+		weft__uv_question_run_answered(c->request.id, c->request.asker);
+		return c->request.id; /* weft__uv_question_leave() ends it */
 	}
 	*actor = connection->asker_actor;
-	c->request = c->asker = 0;
-	weft_resolve(WEFT_SYSTEM_ID, request);
-	if (asker && asker != c->maker)
-		weft_read_later(asker, request);
-	weft_read(c->maker, request);
-	weft__hook_get_thread()->recorded_running = c->maker;
+	weft__hook_request_deliver(&c->request, c->maker);
 	return c->maker;
 }
 
@@ -271,7 +226,7 @@ weft_id weft__uv_question_get_answer(
 	if (!c)
 		return id;
 	c->is_at_end |= got <= 0;
-	if (got > 0 && c->request && c->is_unanswered)
+	if (got > 0 && c->request.id && c->request.is_unanswered)
 		id = take_answer(connection, c, bytes, (size_t)got, actor);
 	weft__loop_release(c);
 	return id;
@@ -306,37 +261,14 @@ void weft__uv_question_decrypted(const struct weft__uv_object *connection, const
 
 /* ---- Ends and checkpoints ---- */
 
-static struct weft_record_text closed = WEFT_COUNTER("closed without an answer"),
-			       gone = WEFT_COUNTER("the other end hung up before the answer"),
-			       given_up = WEFT_COUNTER("given up before the answer");
-
 void weft__uv_question_end(const struct weft__uv_object *connection)
 {
 	struct weft__loop_fd *c = take_state(connection);
 	if (!c)
 		return;
-	const bool is_lost = c->is_unanswered && c->must_answer;
-	end_request(c, weft__hook_get_thread()->running,
-	    !is_lost           ? NULL
-	    : c->is_at_end     ? &gone
-	    : connection->asks ? &given_up
-			       : &closed);
+	weft__hook_request_end(&c->request, weft__hook_get_thread()->running,
+	    weft__hook_request_get_loss(&c->request, connection->asks, c->is_at_end));
 	weft__loop_release(c);
-}
-
-static void repeat_request(const struct weft__uv_object *connection, const struct weft__loop_fd *c)
-{
-	const weft_id by = c->asker ? c->asker : connection->id;
-	if (c->asked_line)
-		weft_pending(by, c->request, WEFT_KIND_REQUEST, c->asked_line, c->asked_since, c->name.text);
-	else
-		weft_pending_at(by, c->request, WEFT_KIND_REQUEST, c->asked_site, c->asked_since, c->name.text);
-	if (c->must_answer)
-		weft_should_resolve(c->request);
-	if (c->asker)
-		weft_still_awaits(c->asker, c->request);
-	if (connection->asks)
-		weft_still_awaits(c->request, connection->id);
 }
 
 void weft__uv_question_list(const struct weft__uv_object *connection)
@@ -344,7 +276,7 @@ void weft__uv_question_list(const struct weft__uv_object *connection)
 	struct weft__loop_fd *c = take_state(connection);
 	if (!c)
 		return;
-	if (c->request)
-		repeat_request(connection, c);
+	if (c->request.id)
+		weft__hook_request_repeat(&c->request, connection->asks ? connection->id : 0);
 	weft__loop_release(c);
 }
