@@ -40,6 +40,7 @@ static pid_t process; /* id of this process, by which the child of a vfork() is 
 static struct {
 	char path[PATH_MAX];
 	pid_t process;
+	bool is_current; /* whether this file has started the present recording, if there is one */
 } session;
 
 unsigned weft__hook_stack_depth;
@@ -152,6 +153,7 @@ static int start_with_options(const struct weft_record_options *options, const c
 	}
 	strcpy(session.path, path);
 	session.process = getpid();
+	session.is_current = true;
 	return status;
 }
 
@@ -173,6 +175,7 @@ static int start_recording(void)
 
 static void handle_stop(bool again)
 {
+	session.is_current = false;
 	set_state(again ? WAITING : STANDBY);
 }
 
@@ -219,7 +222,11 @@ bool weft__hook_begin(void)
 	sigset_t signals;
 	weft__hook_block_signals(&signals);
 	pthread_mutex_lock(&lock);
-	bool begins = state == WAITING;
+	/* A process that has asked for the recording may store WAITING once more after the start. */
+	const bool is_late = state == WAITING && session.is_current && weft_is_on();
+	const bool begins = state == WAITING && !is_late;
+	if (is_late)
+		set_state(RECORDING);
 	if (begins) {
 		/* The first call of backtrace() loads a library, which must not happen in a wrapper that interrupted other code,
 		 * so it is called here.
@@ -265,6 +272,7 @@ static void in_child(void)
 	weft__hook_lock_around_fork(WEFT_HOOK_IN_CHILD);
 	weft__hook_threads_forget();
 	process = getpid();
+	session.is_current = false;
 	set_state(weft__hook_is_standby ? STANDBY : WAITING);
 	pthread_mutex_unlock(&lock);
 	notify_adapters(WEFT_HOOK_IN_CHILD);

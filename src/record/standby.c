@@ -26,6 +26,10 @@ static unsigned traces_tried; /* names tried so far */
 
 static const struct weft__standby_host *host;
 
+/* Number of the request that the host carries out; 0: none.  The events of the recording that the host has started must not
+ * take the request, which has no answer yet, for a new one. */
+static uint64_t taken;
+
 /* ---- The page ---- */
 
 static void make_page(void)
@@ -63,21 +67,22 @@ void weft__standby_set_recording(bool is_on)
 	__atomic_store_n(&p->answer.is_on, is_on, __ATOMIC_RELEASE);
 }
 
-static void write_answer(const struct weft_standby_request *r, int status, const char *why)
+static void write_answer(uint64_t number, int status, const char *why)
 {
 	page->answer.status = status;
 	snprintf(page->answer.why, sizeof page->answer.why, "%s", status < 0 ? why : "");
-	__atomic_store_n(&page->answer.number, r->number, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->answer.number, number, __ATOMIC_RELEASE);
 }
 
-/* Returns whether there is a complete request that has no answer yet. */
+/* Returns whether there is a complete request that has no answer yet, and that the host does not carry out already. */
 static bool has_pending_request(struct weft_standby_request *r)
 {
 	const uint64_t answered = __atomic_load_n(&page->answer.number, __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&page->request.number, __ATOMIC_ACQUIRE) == answered)
 		return false;
 	*r = *(const volatile struct weft_standby_request *)&page->request;
-	return r->number != 0 && r->number != answered && r->check == weft__standby_check(r);
+	return r->number != 0 && r->number != answered && r->check == weft__standby_check(r) &&
+	       r->number != __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
 }
 
 static void apply_request_options(struct weft_record_options *o, const struct weft_standby_request *r)
@@ -123,9 +128,9 @@ static void handle_request(void)
 	if (host && was_on)
 		host->stopped(r.verb == WEFT_STANDBY_ON);
 	if (r.verb == WEFT_STANDBY_OFF)
-		write_answer(&r, WEFT_OK, "");
+		write_answer(r.number, WEFT_OK, "");
 	else if (!host)
-		write_answer(&r, start_next_trace(&r), weft__start_error());
+		write_answer(r.number, start_next_trace(&r), weft__start_error());
 }
 
 static bool is_in_event(const struct weft__stream *s)
@@ -195,6 +200,7 @@ void weft__standby_disable(void)
 void weft__standby_after_fork(void)
 {
 	busy = 0;
+	taken = 0;
 	traces_tried = 0;
 	if (page)
 		enter_standby();
@@ -217,12 +223,14 @@ bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks)
 	apply_request_options(options, &r);
 	if (r.stacks)
 		*stacks = r.stacks - 1;
+	__atomic_store_n(&taken, r.number, __ATOMIC_RELEASE);
 	return true;
 }
 
 void weft__standby_answer(int status, const char *why)
 {
-	struct weft_standby_request r;
-	if (page && has_pending_request(&r))
-		write_answer(&r, status, why);
+	const uint64_t number = __atomic_load_n(&taken, __ATOMIC_ACQUIRE);
+	if (page && number)
+		write_answer(number, status, why);
+	__atomic_store_n(&taken, 0, __ATOMIC_RELEASE);
 }

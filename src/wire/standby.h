@@ -77,7 +77,7 @@ struct weft__standby_host {
 WEFT__API bool weft__standby_as(const struct weft__standby_host *by) WEFT__NAMED("weft__standby_as");
 
 /* Returns whether recording is requested; stores requested values that differ from the initial values in *options and
- * *stacks. */
+ * *stacks.  The caller then starts the recording and calls weft__standby_answer(); until then the request is the caller's. */
 WEFT__API bool weft__standby_asked(struct weft_record_options *options, unsigned *stacks) WEFT__NAMED("weft__standby_asked");
 
 /* Answers the request with a status as of weft_start(), and with one clause if the status is negative. */
