@@ -500,6 +500,13 @@ static void run_new_thread(void)
 	weft_run(new_thread);
 }
 
+/* Records promises that are older than the newest ones, as a ring does when it repeats what is pending. */
+static void list_old_promises(void)
+{
+	for (int i = 0; i < 16; i++)
+		weft_pending(WEFT_SYSTEM_ID, 70000 + i, WEFT_KIND_TIMER, WEFT_SITE(), 0, "old");
+}
+
 /* A busy machine may give no CPU to a thread that a callback makes and waits for. */
 static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 {
@@ -511,6 +518,7 @@ static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 		sleep_for(MS);
 		weft_resolve(WEFT_SYSTEM_ID, w.input);
 		new_thread = weft_create(work, WEFT_KIND_THREAD, WEFT_SITE());
+		list_old_promises();
 		if (!is_late)
 			on_other_thread(run_new_thread);
 		be_busy(work, 20 * MS);
@@ -840,6 +848,50 @@ static void exhausted_pool_is_found_only_in_its_first_16_full_intervals(void **s
 	assert_false(is_exhausted_after(16));
 }
 
+static weft_id file;
+
+static void run_file(void)
+{
+	weft_run(file);
+}
+
+/* Returns the severity of a wait for the only thread of a pool, which is in a request for a file. */
+static enum weft_severity measure_severity_behind_file(uint64_t length_ns)
+{
+	start_recording();
+	begin_other_thread();
+	const weft_id loop = begin_loop(WEFT_SYSTEM_ID), first = weft_create(loop, WEFT_KIND_FS, WEFT_SITE()),
+		      second = weft_create(loop, WEFT_KIND_FS, WEFT_SITE());
+	WEFT_LABEL(second, "small");
+	weft_run(loop);
+	file = first;
+	on_other_thread(run_file);
+	now_ns += length_ns;
+	file = second;
+	on_other_thread(run_file);
+	now_ns += MS;
+	on_other_thread(sleep_there);
+	weft_resolve(loop, first);
+	weft_resolve(loop, second);
+	weft_resolve(WEFT_SYSTEM_ID, loop);
+	on_other_thread(NULL);
+	explain(true);
+	size_t i = 0;
+	while (i < findings->count && findings->findings[i].kind != WEFT_FINDING_EXHAUSTED)
+		i++;
+	assert_true(i < findings->count);
+	const enum weft_severity severity = findings->findings[i].severity;
+	forget();
+	return severity;
+}
+
+/* On a busy machine, a request for a file takes more than 100 ms. */
+static void short_wait_behind_a_file_is_informational(void **state)
+{
+	assert_int_equal(measure_severity_behind_file(140 * MS), WEFT_SEVERITY_INFORMATION);
+	assert_int_equal(measure_severity_behind_file(300 * MS), WEFT_SEVERITY_ALARM);
+}
+
 /* ---- Starvation ---- */
 
 /* `count` other promises become ready one after the other, and run for 2 ms each. */
@@ -964,6 +1016,7 @@ int main(void)
 	    cmocka_unit_test(run_before_the_first_sleep_is_no_stall),
 	    cmocka_unit_test(backlog_is_reported_for_the_first_16_types),
 	    cmocka_unit_test(exhausted_pool_is_found_only_in_its_first_16_full_intervals),
+	    cmocka_unit_test(short_wait_behind_a_file_is_informational),
 	    cmocka_unit_test(promise_that_waits_while_many_later_ones_run_starves),
 	    cmocka_unit_test(promises_starving_together_are_one_finding),
 	};

@@ -19,6 +19,7 @@ enum {
 	DEFAULT_POOL_SIZE = 4, /* number of threads of libuv's pool, unless UV_THREADPOOL_SIZE is set */
 	/* shortest computation, in stall limits, that surely used a CPU although its time on CPU is unknown */
 	MIN_UNKNOWN_STALLS = 50,
+	BLOCKED_STALLS = 25, /* shortest wait of pool threads in I/O, in stall limits, that a busy machine does not explain */
 	COMPUTED_STALLS = 2, /* least time on CPU, in stall limits, of a thread that computed */
 	/* threads that were on CPU for less than one STARVED_DIVISOR-th of an interval did not compute for long */
 	STARVED_DIVISOR = 8,
@@ -439,6 +440,12 @@ static void report_exhausted(struct pool *pool, const struct full_interval *full
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(
 		    f, "the threads of the pool got hardly any CPU during the wait, or the trace does not record how much");
+	}
+	/* A look-up of a name or a request for a file takes long on a busy machine too. */
+	if (full_interval->lock == WEFT_NONE && !computes &&
+	    full_interval->end_ns - full_interval->start_ns < BLOCKED_STALLS * f->options.stall_ns) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(f, "the trace does not record whether the threads of the pool waited for a CPU or a disk");
 	}
 	for (size_t i = 0, own = f->findings.count - 1; i < own; i++)
 		if (f->findings.items[i].kind == WEFT_FINDING_HANG && f->findings.items[i].promise == p)

@@ -461,26 +461,6 @@ static bool is_other_thread_starved(const struct weft__finder *f, const struct w
 	return false;
 }
 
-/* Returns whether a thread that this thread made meanwhile, or right before, took at least half of the stall to start, as those
- * of libuv's pool, for which its first request waits: a busy machine gives it no CPU. */
-static bool is_thread_starting(const struct weft__finder *f, const struct weft__stall *s)
-{
-	const struct weft_model *m = f->model;
-	enum { MAX_SCANNED = 4096 };
-	int64_t longest_ns = 0;
-	const int64_t from_ns = s->start_ns - f->options.stall_ns;
-	const uint32_t first = (uint32_t)WEFT_FIND_FIRST(q, 1, m->promise_count, m->promises[q].start_ns >= from_ns);
-	for (uint32_t p = first; p < m->promise_count && p - first < MAX_SCANNED && m->promises[p].start_ns < s->end_ns; p++) {
-		const struct weft_promise *thread = &m->promises[p];
-		if (!weft_kind_has(thread->kind, WEFT_TRAIT_THREAD) || thread->stream != s->stream)
-			continue;
-		const int64_t began_ns = thread[1].runs > thread->runs ? m->runs[thread->runs].start_ns : s->end_ns;
-		longest_ns =
-		    weft_max_ns(longest_ns, weft_min_ns(began_ns, s->end_ns) - weft_max_ns(thread->start_ns, s->start_ns));
-	}
-	return longest_ns >= (s->end_ns - s->start_ns) / 2;
-}
-
 /* Returns whether the machine was overloaded: some thread was off CPU for long without a voluntary switch. */
 static bool is_machine_busy(struct weft__finder *f)
 {
@@ -506,6 +486,8 @@ struct context {
 	bool is_busy;
 	struct handed *handed;
 	size_t handed_count;
+	uint32_t *threads; /* all OS threads */
+	size_t thread_count;
 };
 
 static bool is_handed_over(const struct weft_promise *p)
@@ -523,16 +505,40 @@ static int compare_handed(const void *a, const void *b)
 static void gather_context(struct weft__finder *f, struct context *context)
 {
 	const struct weft_model *m = f->model;
-	size_t count = 0;
-	for (uint32_t p = 1; p < m->promise_count; p++)
+	size_t count = 0, threads = 0;
+	for (uint32_t p = 1; p < m->promise_count; p++) {
 		count += is_handed_over(&m->promises[p]);
-	*context = (struct context){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *context->handed), count};
-	for (uint32_t p = 1, i = 0; context->handed && p < m->promise_count; p++)
+		threads += weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD);
+	}
+	*context = (struct context){is_machine_busy(f), weft__finding_alloc(f, count, sizeof *context->handed), count,
+	    weft__finding_alloc(f, threads, sizeof *context->threads), 0};
+	for (uint32_t p = 1, i = 0; context->handed && context->threads && p < m->promise_count; p++) {
 		if (is_handed_over(&m->promises[p]))
 			context->handed[i++] = (struct handed){
 			    m->promises[p].start_ns, m->promises[p].stream, m->promises[p].kind == WEFT_KIND_PROCESS};
+		if (weft_kind_has(m->promises[p].kind, WEFT_TRAIT_THREAD))
+			context->threads[context->thread_count++] = p;
+	}
 	if (context->handed)
 		weft_sort(context->handed, count, sizeof *context->handed, compare_handed);
+}
+
+/* Returns whether a thread that this thread made meanwhile, or right before, took at least half of the stall to start, as those
+ * of libuv's pool, for which its first request waits: a busy machine gives it no CPU. */
+static bool is_thread_starting(const struct weft__finder *f, const struct weft__stall *s, const struct context *context)
+{
+	const struct weft_model *m = f->model;
+	int64_t longest_ns = 0;
+	for (size_t i = 0; i < context->thread_count; i++) {
+		const struct weft_promise *thread = &m->promises[context->threads[i]];
+		if (thread->stream != s->stream || thread->start_ns < s->start_ns - f->options.stall_ns ||
+		    thread->start_ns >= s->end_ns)
+			continue;
+		const int64_t began_ns = thread[1].runs > thread->runs ? m->runs[thread->runs].start_ns : s->end_ns;
+		longest_ns =
+		    weft_max_ns(longest_ns, weft_min_ns(began_ns, s->end_ns) - weft_max_ns(thread->start_ns, s->start_ns));
+	}
+	return longest_ns >= (s->end_ns - s->start_ns) / 2;
 }
 
 /* Returns whether the stalled thread gave work to other threads or processes and may have waited for them.  For example, a
@@ -547,6 +553,18 @@ static bool has_handed_over(const struct context *context, const struct weft__st
 	     i < context->handed_count && handed[i].stream == s->stream && handed[i].time_ns <= s->end_ns && !found; i++)
 		found = !handed[i].is_process || in_unknown_call;
 	return found;
+}
+
+/* Returns whether the thread was blocked once, in no call that the trace names: a page fault that waits for a disk, or a lock
+ * of the kernel, blocks any code like this. */
+static bool is_in_unknown_sleep(const struct weft__finder *f, const struct weft__stall *s)
+{
+	const struct weft__cpu_breakdown *breakdown = &s->breakdown;
+	enum { FEW_SWITCHES = 2 };
+	return !s->is_pause && breakdown->is_known && !breakdown->is_exact && breakdown->call == WEFT_NONE &&
+	       breakdown->voluntary_switches <= FEW_SWITCHES && breakdown->preemptions == 0 &&
+	       s->end_ns - s->start_ns < ALARM_TOLD_STALLS * f->options.stall_ns &&
+	       breakdown->blocked_ns >= (s->end_ns - s->start_ns) / 2;
 }
 
 /* Returns whether a busy machine may have caused the stall: the thread was off CPU, and is not known to have slept on purpose.
@@ -791,7 +809,7 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "the thread was not on CPU during the whole stall");
 	}
-	if (is_waiting_for_thread(f, s) && (is_other_thread_starved(f, s) || is_thread_starting(f, s))) {
+	if (is_waiting_for_thread(f, s) && (is_other_thread_starved(f, s) || is_thread_starting(f, s, context))) {
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 		weft__finding_doubt(f, "another thread, for which the stalled thread may have waited, got no CPU meanwhile");
 	} else if (s->is_pause && is_waiting_for_thread(f, s) && !is_other_thread_busy(f, s)) {
@@ -804,6 +822,11 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 		    f, s->breakdown.is_known
 			   ? "the machine was busy, and may have delayed the thread or another thread for which it waited"
 			   : "the trace does not show whether the thread was on CPU during the whole stall");
+	}
+	if (is_in_unknown_sleep(f, s) && s->request == WEFT_NONE) {
+		finding->severity = WEFT_SEVERITY_INFORMATION;
+		weft__finding_doubt(
+		    f, "the thread slept once in no call that the trace names, so it may have waited for a page from a disk");
 	}
 	if (s->victims > 0)
 		return;
@@ -1008,6 +1031,7 @@ void weft__find_stall(struct weft__finder *f)
 			cover_at_end(f, order[i]);
 	}
 	free(context.handed);
+	free(context.threads);
 	free(slept_ns);
 	free(order);
 	free(is_alone);
