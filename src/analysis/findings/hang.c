@@ -603,9 +603,10 @@ static void report_hang(struct weft__finder *f, enum reason reason, const struct
 		weft__finding_doubt(f, finding->verdict == WEFT_VERDICT_OUTSIDE
 					   ? "the trace does not record how long an answer may take"
 					   : "a promise was running when the trace ended, and might have resolved this one");
-	/* A missing event may have resolved the promise. */
-	if (weft__completeness_of(f->completeness, f->model, p)->lost ||
-	    weft__completeness_of(f->completeness, f->model, root)->lost)
+	/* A missing event may have resolved the promise, or an overwritten event may say what it waits for. */
+	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, root);
+	if (weft__completeness_of(f->completeness, f->model, p)->lost || of->lost ||
+	    (of->wrapped && finding->verdict == WEFT_VERDICT_UNKNOWN))
 		finding->severity = WEFT_SEVERITY_INFORMATION;
 	const size_t others = alike_count > 1 ? alike_count - 1 : count - 1;
 	const bool is_cut = is_open || weft__completeness_of(f->completeness, f->model, root)->end_missing;

@@ -132,7 +132,10 @@ static void find_single_threads(struct weft__finder *f)
 
 /* ---- Whole processes ---- */
 
-enum { WAKEUP_NS = 100000000 }; /* longest time between the signal to a thread and its next run */
+enum {
+	WAKEUP_NS = 100000000, /* longest time between the signal to a thread and its next run */
+	LONG_STALLS = 100      /* shortest sleep, in stall limits, if an awake thread may still signal the condition */
+};
 
 /* Signals of a condition or a semaphore: the number of signals since a time, and the last signal. */
 struct signals {
@@ -441,13 +444,13 @@ static void report_process(const struct process *process, uint32_t first)
 		sleeper = find_sleeper(process, find_missing_thread(process, sleeper->waiter, sleeper->wait->to));
 	const struct weft__wait_edge *wait = sleeper ? sleeper->wait : NULL;
 	last = sleeper ? sleeper->waiter : last;
-	struct weft_finding *finding = wait ? weft__finding_begin(f, WEFT_FINDING_HANG, last,
-						  weft__wait_graph_since(&f->wait_graph, last, wait), weft_model_until(m, last))
-					    : NULL;
+	const int64_t since_ns = wait ? weft__wait_graph_since(&f->wait_graph, last, wait) : 0;
+	if (!wait || (!all && weft_model_until(m, last) - since_ns < LONG_STALLS * f->options.stall_ns))
+		return;
+	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, last, since_ns, weft_model_until(m, last));
 	if (!finding)
 		return;
 	const uint32_t root = wait->to;
-	const int64_t since_ns = weft__wait_graph_since(&f->wait_graph, last, wait);
 	const struct signals signals = count_signals(f, root, since_ns);
 	const char *name = weft__format_promise(f, last), *what = weft__format_promise(f, root),
 		   *at = weft__format_site_suffix(f, root);
