@@ -99,6 +99,14 @@ class Check(unittest.TestCase):
     def test_check_of_an_unknown_step_is_an_error(self):
         self.assertIn('the steps are: ', self.check('gcc', 'nothing', status=2))
 
+    def test_check_builds_on_the_other_debian_or_says_why_not(self):
+        self.script('tools/check-distribution', 'echo "$@" >>said')
+        self.assertRegex(self.check('distribution'), r'(?m)^ok    distribution: ')
+        with open(os.path.join(self.root, 'said'), encoding='utf-8') as file:
+            self.assertEqual(file.read(), 'other --kept\n')
+        self.script('tools/check-distribution', 'echo "skipped: a fresh Debian needs root"; exit 77')
+        self.assertRegex(self.check('prose', 'distribution'), r'(?m)^skip  distribution: .*: skipped: a fresh Debian needs root$')
+
     def test_check_records_the_duration_of_each_step(self):
         self.check('--record', 'prose', 'gcc')
         with open(os.path.join(self.root, 'tools/durations'), encoding='utf-8') as file:

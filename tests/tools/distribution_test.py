@@ -192,12 +192,13 @@ def recipes_name_the_packages_of_each_family():
 
 
 def check_distribution_refuses_what_it_does_not_know():
-    """A misspelt --short would take an hour.  Without root the check is skipped, in whatever order its words are."""
+    """A misspelt --kept would take an hour.  Without root, or outside of a checkout, the check is skipped, in whatever order its words are."""
     with tempfile.TemporaryDirectory() as folder:
         system = System(folder)
         os.symlink(shutil.which('bash'), os.path.join(folder, 'bash'))
         check = os.path.join(SOURCE, 'tools', 'check-distribution')
-        for words, status in ((), 2), (('--short',), 2), (('trixie', '--shrot'), 2), (('trixie', 'bookworm'), 2), (('trixie', '--short'), 77), (('--short', 'bookworm'), 77):
+        for words, status in (((), 2), (('--kept',), 2), (('trixie', '--ketp'), 2), (('trixie', 'bookworm'), 2), (('trixie', '--build'), 2), (('other',), 2),
+                              (('trixie',), 77), (('trixie', '--kept'), 77), (('--kept', 'bookworm'), 77), (('other', '--build', '--kept'), 77)):
             got, said = system.run(check, *words)
             assert got == status and (status == 2) == said.startswith('usage: '), (words, got, said)
 
