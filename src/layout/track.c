@@ -173,6 +173,21 @@ static uint32_t owner_of(const struct search *s, uint32_t promise)
 	return owner != WEFT_NONE && promises[owner].stream == p->stream ? owner : WEFT_NONE;
 }
 
+/* Returns whether a promise is in the fold of another promise, so that it gets no row of its own: drop_followers() of layout.c.
+ */
+static bool is_follower(const struct weft_layout *layout, uint32_t promise)
+{
+	return layout->fold_count > 0 && layout->rows[promise] != WEFT_NONE;
+}
+
+/* Gives promises whose actor has no row of its own to the nearest actor around that has one. */
+static void skip_followers(const struct weft_layout *layout, uint32_t *owner, uint32_t count)
+{
+	for (uint32_t i = 1; i < count && layout->fold_count > 0; i++)
+		while (owner[i] != WEFT_NONE && is_follower(layout, owner[i]))
+			owner[i] = owner[owner[i]];
+}
+
 /* Gives the promises of a fold to the owner of the fold's leader. */
 static void follow_leaders(const struct weft_layout *layout, uint32_t *owner)
 {
@@ -197,6 +212,7 @@ static void find_owners(struct search *s)
 		if (is_mark(s, i) && !get_bit(s->shares, promises[i].created_by))
 			s->scope[promises[i].created_by] = i;
 	}
+	skip_followers(s->layout, s->owner, (uint32_t)s->model->promise_count);
 	follow_leaders(s->layout, s->owner);
 }
 
@@ -281,7 +297,7 @@ bool weft__tracks_find(struct weft_layout *layout, const struct weft_model *mode
 	return done;
 }
 
-/* A promise whose actor is left out belongs to the actor around it. */
+/* A promise whose actor is left out, or is folded into the line of another promise, belongs to the actor around it. */
 bool weft__tracks_restrict(
     struct weft_layout *layout, const struct weft_model *model, const struct weft_layout *whole, const uint64_t *only)
 {
@@ -299,7 +315,8 @@ bool weft__tracks_restrict(
 	bool done = near && layout->actors;
 	for (uint32_t i = 0; done && i < whole->track_count; i++) {
 		near[i] = i;
-		while (near[i] != WEFT_NONE && !get_bit(only, whole->tracks[near[i]].actor))
+		while (near[i] != WEFT_NONE &&
+		       (!get_bit(only, whole->tracks[near[i]].actor) || is_follower(layout, whole->tracks[near[i]].actor)))
 			near[i] = whole->tracks[near[i]].around;
 	}
 	/* Until the new tracks are listed, track_of has the track numbers of the whole layout. */

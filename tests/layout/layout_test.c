@@ -484,6 +484,43 @@ static struct weft_model stair_with_children(size_t more)
 	return m;
 }
 
+/* A handle that ran more than once has a track of its own.  If the handle is folded into another line, its promises go to the
+ * rows of the thread. */
+static void test_promises_of_a_folded_handle_have_rows_within_the_layout(void **state)
+{
+	(void)state;
+	enum { OTHER = 1, ACTOR = 2, FIRST = 3, COUNT = FIRST + 12 };
+	struct weft_model m = model_of(COUNT);
+	struct weft_run runs[2] = {{10, 20}, {30, 40}};
+	uint32_t leader_of[COUNT];
+	uint64_t only[] = {(1ull << COUNT) - 2};
+	struct weft_layout *whole = NULL, *parts[2] = {0};
+	for (uint32_t i = 0; i < COUNT; i++) {
+		m.promises[i] =
+		    i < FIRST ? promise(WEFT_KIND_HANDLE, WEFT_NONE, i, 1000) : promise(WEFT_KIND_FS, ACTOR, 100 + i, 500 + i);
+		leader_of[i] = WEFT_NONE;
+	}
+	for (uint32_t i = FIRST; i <= COUNT; i++)
+		m.promises[i].runs = 2; /* ACTOR has the runs 0 and 1 */
+	m.runs = runs;
+	m.end_ns = 1000;
+	leader_of[ACTOR] = OTHER;
+	assert_int_equal(weft_layout_create(&whole, &m, NULL), WEFT_OK);
+	assert_int_equal(whole->track_count, 1);
+	assert_int_equal(weft_layout_create_folded(&parts[0], &m, whole, NULL, leader_of, NULL), WEFT_OK);
+	assert_int_equal(weft_layout_create_folded(&parts[1], &m, whole, only, leader_of, NULL), WEFT_OK);
+	for (int k = 0; k < 2; k++) {
+		check_bands(&m, parts[k]);
+		check_tracks(&m, parts[k]);
+		assert_int_equal(parts[k]->row_count, 1 + COUNT - FIRST);
+		for (uint32_t i = 1; i < COUNT; i++)
+			assert_true(parts[k]->rows[i] < parts[k]->row_count);
+		weft_layout_destroy(parts[k]);
+	}
+	weft_layout_destroy(whole);
+	free(m.promises);
+}
+
 static void test_overlapping_promises_need_as_many_rows_as_are_alive(void **state)
 {
 	(void)state;
@@ -925,6 +962,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_layout_of_promises_that_create_each_other_ends),
 	    cmocka_unit_test(test_layouts_of_extreme_traces_waste_few_rows),
 	    cmocka_unit_test(test_idle_handles_are_folded),
+	    cmocka_unit_test(test_promises_of_a_folded_handle_have_rows_within_the_layout),
 	    cmocka_unit_test(test_overlapping_promises_need_as_many_rows_as_are_alive),
 	    cmocka_unit_test(test_million_sequential_promises_need_few_rows),
 	    cmocka_unit_test(test_row_of_a_caller_is_above_the_row_of_its_callee),
