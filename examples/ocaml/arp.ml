@@ -63,9 +63,9 @@ let arp_query () =
     Lwt_condition.wait arp_response
 
 let ip_write () =
-  Trace.note_increase tcp_to_ip 1;
+  Counter.increase tcp_to_ip 1;
   let* () = arp_query () in
-  Trace.note_increase tcp_to_ip (-1);
+  Counter.increase tcp_to_ip (-1);
   ring_write Tcp_syn
 
 let tcp_connect () =

@@ -344,7 +344,19 @@ module Trace = struct
   let named_mvar text v = name_object (Real_mvar.create v) text
   let named_mvar_empty text = name_object (Real_mvar.create_empty ()) text
   let should_resolve p = if is_traced p then Weft.should_resolve (id_of p)
-  let note_increase counter change = Weft.Counter.increase counter change
+
+  let counters : (string, Weft.Counter.t) Hashtbl.t = Hashtbl.create 16
+
+  let counter_of name =
+    match Hashtbl.find_opt counters name with
+    | Some counter -> counter
+    | None ->
+      let counter = Weft.Counter.make ~name in
+      Hashtbl.add counters name counter;
+      counter
+
+  let note_increase name change = Weft.Counter.increase (counter_of name) change
+  let note_counter_value name value = Weft.Counter.set_value (counter_of name) value
   let note_hiatus why = if Weft.is_on () then Weft.idle (match why with Wait_for_work -> 0 | Suspend -> 1 | Hibernate -> 2)
   let note_resume () = if Weft.is_on () then Weft.resume Weft.system
 end

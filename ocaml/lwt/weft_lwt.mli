@@ -23,7 +23,12 @@ module Trace : sig
   val should_resolve : 'a Lwt.t -> unit
   (** Declares that a promise must end: if it never does, [weft explain] says why. *)
 
-  val note_increase : Weft.Counter.t -> int -> unit
+  val note_increase : string -> int -> unit
+  (** Adds to the counter with this name.  {!Counter.increase} does not search for the name. *)
+
+  val note_counter_value : string -> int -> unit
+  (** Sets the counter with this name. *)
+
   val note_hiatus : hiatus_reason -> unit
   val note_resume : unit -> unit
 end

@@ -119,21 +119,20 @@ let create ?by ?(site = 0) kind =
 (* ---- Counters ---- *)
 
 module Counter = struct
-  external make : string -> int = "weft_ml_counter" [@@noalloc]
-  external add : int -> int -> unit = "weft_ml_counter_add" [@@noalloc]
+  external define : string -> int = "weft_ml_counter" [@@noalloc]
   external set : int -> int -> unit = "weft_ml_counter_set" [@@noalloc]
 
   type t = { counter : int; mutable value : int }
 
-  let create ?(init = 0) ~name () = { counter = make name; value = init }
-
-  let increase t change =
-    t.value <- t.value + change;
-    add t.counter change
+  let create ?(init = 0) ~name () = { counter = define name; value = init }
+  let make ~name = create ~name ()
 
   let set_value t value =
     t.value <- value;
     set t.counter value
+
+  (* The recorded value includes the initial one. *)
+  let increase t change = set_value t (t.value + change)
 
   let value t = t.value
 end

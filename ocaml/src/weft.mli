@@ -72,6 +72,7 @@ module Counter : sig
   type t
 
   val create : ?init:int -> name:string -> unit -> t
+  val make : name:string -> t
   val increase : t -> int -> unit
   val set_value : t -> int -> unit
   val value : t -> int

@@ -113,13 +113,6 @@ value weft_ml_counter(value name)
 	return wrap_pointer(counter);
 }
 
-value weft_ml_counter_add(value counter, value change)
-{
-	if (unwrap_pointer(counter))
-		weft_counter_add(weft_running(), unwrap_pointer(counter), Long_val(change));
-	return Val_unit;
-}
-
 value weft_ml_counter_set(value counter, value to)
 {
 	if (unwrap_pointer(counter))

@@ -56,7 +56,9 @@ def program_behaves_as_without_a_recording(calls):
                        ('try', 'resolved'), ('join', 'resolved'), ('choose', 'Lwt.Canceled'), ('pick', 'resolved'), ('map', '"main"'), ('map', 'failed "Not_found"'),
                        ('async', 'Refused')):
         assert re.search(rf'promise \d+ {kind} .*{text}', dump), (kind, text)
-    assert 'counter "requests"' in dump and 'pause "gc, minor"' in dump and 'pause "gc, major slice"' in dump
+    counters = dict(re.findall(r'counter "(.*)"  (.*)', dump))
+    assert counters == {'clients': '1 values, 0 .. 7, last 7', 'replies': '2 values, 0 .. 5, last 5', 'requests': '2 values, 0 .. 8, last 4'}, counters
+    assert 'pause "gc, minor"' in dump and 'pause "gc, major slice"' in dump
     assert re.search(r'at .*lwt_calls\.ml:\d+', dump), 'no source lines'
     # each of the 3,000 waits was found for its map, after the collector had moved it
     awaits = [json.loads(line) for line in run(weft, 'events', '--json', 'calls.weft').splitlines() if '"op":"await"' in line]

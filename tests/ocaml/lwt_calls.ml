@@ -56,7 +56,10 @@ let objects () =
 
 let threads () =
   let counter = Counter.create ~init:5 ~name:"requests" () in
-  Trace.note_increase counter 3;
+  Counter.increase counter 3;
+  Trace.note_increase "replies" 3;
+  Trace.note_increase "replies" 2;
+  Trace.note_counter_value "clients" (Counter.value (Counter.make ~name:"clients") + 7);
   Counter.set_value counter 4;
   let log = Buffer.create 10 in
   let is_dropped, drop = Lwt.wait () and is_refused, refuse = Lwt.wait () in
