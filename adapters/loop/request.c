@@ -232,6 +232,16 @@ static void begin_request(
 	}
 }
 
+/* Returns the promise that ends the request by its answer.  A worker thread that runs no other promise has worked for the request
+ * itself, since a loop on another thread gave it the request. */
+static weft_id find_answering(const struct weft__loop_fd *c)
+{
+	const struct weft_hook_thread *thread = weft_hook_thread();
+	if (c->request.asker)
+		return WEFT_SYSTEM_ID;
+	return thread->running == thread->root ? thread->root : c->request.id;
+}
+
 /* Ends the request of the connection, if there is one.  `error` says why the request has no answer; NULL if it has an answer. */
 static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text *error)
 {
@@ -239,7 +249,7 @@ static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text
 	if (!request)
 		return;
 	weft__loop_dequeue(fd);
-	weft__hook_request_end(&c->request, error ? get_running() : c->request.asker ? WEFT_SYSTEM_ID : request, error);
+	weft__hook_request_end(&c->request, error ? get_running() : find_answering(c), error);
 	if (weft__hook_get_thread()->running == request)
 		weft__loop_run(0, -1);
 }

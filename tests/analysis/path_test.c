@@ -360,7 +360,7 @@ static void test_busy_loop_iteration_delays_a_file_request(void **state)
 }
 
 /* A send to a handle of a loop woke the loop: the handle was ready since the send, not since its last run.  A sleeping promise is
- * not ready, even without a known input. */
+ * not ready, even without a known input: the sleep is a wait of its OS thread. */
 static void test_handle_is_ready_since_the_wakeup(void **state)
 {
 	now_ns = 5000;
@@ -393,8 +393,8 @@ static void test_handle_is_ready_since_the_wakeup(void **state)
 		enum weft_step_kind kind;
 		weft_id promise;
 		int64_t least_ns;
-	} steps[] = {{WEFT_STEP_WAITING, WEFT_SYSTEM_ID, 50000000}, {WEFT_STEP_RUNNING, worker, 2000},
-	    {WEFT_STEP_READY, handle, 300}, {WEFT_STEP_RUNNING, handle, 40}};
+	} steps[] = {{WEFT_STEP_WAITING, worker, 50000000}, {WEFT_STEP_RUNNING, worker, 2000}, {WEFT_STEP_READY, handle, 300},
+	    {WEFT_STEP_RUNNING, handle, 40}};
 	assert_int_equal(path->count, sizeof steps / sizeof *steps);
 	for (size_t i = 0; i < path->count; i++) {
 		const struct weft_path_step *s = &path->steps[i];

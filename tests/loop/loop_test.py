@@ -270,7 +270,7 @@ def by_select():
 """
 
 
-SERVERS = {'beside': ['cc', 'beside.c', '-luv', '-levent', '-pthread'], 'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'turns': ['cc', 'turns.c', '-g'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
+SERVERS = {'beside': ['cc', 'beside.c', '-luv', '-levent', '-pthread'], 'odd': ['cc', 'odd.c', '-D_GNU_SOURCE'], 'turns': ['cc', 'turns.c', '-g'], 'pool': ['cc', 'pool.c', '-D_GNU_SOURCE', '-pthread'], 'libev': ['cc', 'ev.c', '-fno-strict-aliasing', '-lev'], 'asio': ['c++', 'asio.cc', '-std=c++17', '-pthread']}
 
 
 def compiled(kind, folder):
@@ -364,7 +364,25 @@ def beside(weft, folder):
         expect([(p['stream'], p['end']) for p in trace.promises('listen')], [(0, 'pending')], f'listening sockets of {runtime}')
 
 
-TESTS = {'beside': beside, 'older': older, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
+def pool(weft, folder):
+    """A slow request is compared with all requests of the server, and its time is that of the thread that answered it."""
+    port = free_port()
+    [program] = compiled('pool', folder)
+    recording = Recording(weft, os.path.join(folder, 'traces'), [program, str(port)], wait=False)
+    until(lambda: listens(port), 'the server does not listen')
+    client = connect(port)
+    for path in ['/fast'] * 40 + ['/compute', '/rest'] + ['/fast'] * 10:
+        expect(get(port, path, client)[-2:], b'ok', path)
+    client.sendall(b'GET /quit HTTP/1.1\r\n\r\n')
+    recording.out, recording.err = recording.process.communicate(timeout=PATIENCE)
+    said = subprocess.run([weft, 'explain', recording.trace('pool').path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
+    for path, state in ('compute', 'was running'), ('rest', 'slept'):
+        pattern = rf'slow: request \d+ "GET /{path}" took [^ ]+ m?s \(median of 5\d: [^)]+\): \d+% waiting for thread \d+[^\n]*, which {state}'
+        if not re.search(pattern, said):
+            fail(f'no finding is about GET /{path}: {said}')
+
+
+TESTS = {'beside': beside, 'pool': pool, 'older': older, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}
 with tempfile.TemporaryDirectory(prefix='weft-loop-') as here:
     if sys.argv[1] in TESTS:
         TESTS[sys.argv[1]](sys.argv[2], here)

@@ -726,6 +726,8 @@ static const struct weft_finding_guide guides[] = {
 	    .evidence =
 		"A promise took at least 100 ms, and 10 times the median of at least 16 promises of its type and place.\n"
 		"If more than one promise in 5 takes as long, this time is usual and not reported.\n"
+		"A request that a program served is compared with all requests of its process, if too few fast requests have its "
+		"name.\n"
 		"The evidence says where the time went, from the critical path, compared with a promise that took the median "
 		"time.\n"
 		"\n"

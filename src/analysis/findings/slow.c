@@ -214,6 +214,11 @@ static const char *format_outside(struct weft__finder *f, const struct weft_path
 				       : weft__finding_text(f, ", while %s did not read", weft__format_other_end(f, connection));
 }
 
+static bool is_thread(const struct weft__finder *f, uint32_t promise)
+{
+	return weft_kind_has(f->model->promises[promise].kind, WEFT_TRAIT_THREAD);
+}
+
 /* Formats what the promise did in the steps: "waiting for timer 9 "db"". with_details adds the source location, the peer and
  * other facts: "waiting for timer 9 "db" (bank.c:12 in ask), an external event". */
 static const char *format_step_group(struct weft__finder *f, const struct step_group *step_group, bool with_details)
@@ -251,6 +256,8 @@ static const char *format_step_group(struct weft__finder *f, const struct step_g
 	if (step_group->is_late)
 		return weft__finding_text(f, "waiting for %s, which may have been due while %s%s ran", subject,
 		    weft__format_promise(f, s->delayed_by), s->is_behind_more ? " and others" : "");
+	if (is_thread(f, s->promise) && !step_group->is_own)
+		return weft__finding_text(f, "waiting for %s, which slept", subject);
 	return weft__finding_text(f, "waiting for %s%s%s%s", subject, format_read_connection(f, s->promise),
 	    with_details && !is_there ? weft__format_site_suffix(f, s->promise) : "",
 	    with_details && outside ? format_outside(f, s) : "");
@@ -392,6 +399,13 @@ static void report_step_groups(
 				"other results";
 	else if (is_request(&most->longest) && !most->is_named)
 		finding->next = most->longest.is_asked ? weft__format_late_advice(f, cause) : "";
+	else if (most->kind == WEFT_STEP_RUNNING && is_thread(f, cause)) {
+		weft__evidence_find_hot_function(f, WEFT_EVIDENCE_CAUSE, cause, most->longest.start_ns, most->longest.end_ns);
+		finding->next = weft__finding_text(f,
+		    "find out what %s computed: weft stats --functions prints where it was sampled", format_name(f, cause, true));
+	} else if (is_thread(f, cause))
+		finding->next = weft__finding_text(
+		    f, "find out in which call %s sleeps: weft record --kernel records it", format_name(f, cause, true));
 	else if (cause != promise && cause != WEFT_SYSTEM)
 		finding->next = weft__finding_text(f, "run weft explain --promise=%" PRId64 " to see why %s took so long",
 		    f->model->promises[cause].id, format_name(f, cause, true));

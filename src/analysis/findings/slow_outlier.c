@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "analysis/findings/finding.h"
+#include "analysis/findings/slow.h"
 #include "analysis/index/path.h"
 #include "analysis/index/path_by_process.h"
 #include "analysis/index/requests.h"
@@ -14,13 +14,8 @@
 #include "base/vec.h"
 
 enum {
-	MIN_PEERS = 16,      /* fewest promises that have a usual duration */
-	TIMES_MEDIAN = 10,   /* shortest duration of a slow promise, in multiples of the median */
-	TIMES_STALL = 10,    /* shortest duration of a slow promise, in stall limits */
-	OUTLIER_DIVISOR = 5, /* if more than one in OUTLIER_DIVISOR promises is slow, slowness is usual */
 	/* shortest duration of a slow name lookup or connect (a program makes few of them), in multiples of the median */
 	TIMES_USUAL = 3,
-	MAX_REPORTED = 8,
 	MAX_CANDIDATES = 32
 };
 
@@ -31,7 +26,7 @@ struct site_group {
 	size_t count, end;
 	int64_t longest_ns;      /* longest duration of the group, apart from durations that a late answer explains */
 	int64_t least_ns;        /* shortest slow duration */
-	uint32_t longest, found; /* slowest promise of the group; index of its struct slowest, if any promise is slow */
+	uint32_t longest, found; /* slowest promise of the group; index of its struct weft__slowest, if any promise is slow */
 };
 
 struct times {
@@ -40,21 +35,9 @@ struct times {
 	int64_t *ns;             /* durations sorted by site group, only of groups that may have a slow promise */
 };
 
-/* Slow promises and late answers that have their own findings: promises that waited for them are not reported. */
-struct reported {
-	bool *is_slow; /* by promise */
-	bool *is_late; /* by request */
-};
-
-struct slowest {
-	uint32_t promise, count, peers;
-	int64_t took_ns, median_ns;
-	bool is_reported;
-};
-
 static int compare_slowest(const void *a, const void *b)
 {
-	const struct slowest *x = a, *y = b;
+	const struct weft__slowest *x = a, *y = b;
 	return WEFT_ORDER(y->took_ns, x->took_ns) ?: WEFT_ORDER(x->promise, y->promise);
 }
 
@@ -66,8 +49,7 @@ static bool type_has_usual_time(const struct weft__promise_type *type)
 	return type->kind != WEFT_KIND_TIMER && type->named && !weft_kind_has(type->kind, WEFT__TRAITS_LASTING);
 }
 
-/* Returns whether p has a type with a usual duration, has ended in the ordinary way, and has a known duration. */
-static bool has_usual_time(const struct weft__finder *f, uint32_t p)
+bool weft__slow_has_duration(const struct weft__finder *f, uint32_t p)
 {
 	const struct weft_promise *promise = &f->model->promises[p];
 	return f->link_index.ended_ns[p] != WEFT_NEVER &&
@@ -96,7 +78,8 @@ static bool is_reported_by_requests(const struct weft__finder *f, uint32_t p, in
 }
 
 /* Returns whether p waited at least half of its time for a promise that has its own finding. */
-static bool has_waited_for_another(const struct weft__finder *f, uint32_t p, int64_t took_ns, const struct reported *reported)
+static bool has_waited_for_another(
+    const struct weft__finder *f, uint32_t p, int64_t took_ns, const struct weft__slow_reported *reported)
 {
 	for (uint32_t i = f->link_index.out_begin[p]; i < f->link_index.out_begin[p + 1]; i++) {
 		const struct weft_link *link = &f->model->links[f->link_index.out[i]];
@@ -111,7 +94,7 @@ static bool has_waited_for_another(const struct weft__finder *f, uint32_t p, int
 
 /* Returns whether the promise or request for which the step waits has its own finding. */
 static bool is_reported(
-    const struct weft__finder *f, const struct weft_path_step *step, uint32_t p, const struct reported *reported)
+    const struct weft__finder *f, const struct weft_path_step *step, uint32_t p, const struct weft__slow_reported *reported)
 {
 	const struct weft_request *request =
 	    step->connection != WEFT_NONE ? weft_request_before(f->model, step->connection, step->end_ns) : NULL;
@@ -162,8 +145,8 @@ static size_t find_delay(const struct weft__finder *f, const struct weft_path *p
 }
 
 /* Returns whether p waited most of its time for promises or peers that have their own findings. */
-static bool is_caused_by_another(
-    const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns, const struct reported *reported)
+static bool is_caused_by_another(const struct weft__finder *f, const struct weft_path *path, uint32_t p, int64_t took_ns,
+    const struct weft__slow_reported *reported)
 {
 	int64_t other_ns = 0;
 	for (size_t i = 0; i < path->count; i++) {
@@ -239,6 +222,14 @@ static bool has_covered_finding(const struct weft__finder *f, uint32_t p)
 	return false;
 }
 
+bool weft__slow_has_finding(const struct weft__finder *f, uint32_t p)
+{
+	for (size_t i = 0; i < f->findings.count; i++)
+		if (f->findings.items[i].kind == WEFT_FINDING_SLOW && f->findings.items[i].promise == p)
+			return true;
+	return false;
+}
+
 /* Returns the wait that waits for an inferred wait, or for the wait that it continues; WEFT_NONE if there is none. */
 static uint32_t find_caller(const struct weft__finder *f, uint32_t p)
 {
@@ -284,8 +275,7 @@ static int64_t find_earliest_start(const struct weft_model *m, uint32_t p)
 	return i < m->earlier_start_count && starts[i].promise == p ? starts[i].time_ns : m->promises[p].start_ns;
 }
 
-/* Adds a finding for the slowest promise; returns whether no other finding covers the added finding. */
-static bool report_slowest(struct weft__finder *f, const struct slowest *s, const struct reported *reported)
+bool weft__slow_report(struct weft__finder *f, const struct weft__slowest *s, const struct weft__slow_reported *reported)
 {
 	uint32_t p = s->promise;
 	struct weft_path *path = NULL;
@@ -314,6 +304,10 @@ static bool report_slowest(struct weft__finder *f, const struct slowest *s, cons
 		const bool is_by_peer =
 		    is_read_of_connection(f->model, p) && !has_known_wait(path, p, f->model->promises[p].created_by, s->took_ns);
 		weft__slow_report_times(f, p, path);
+		if (s->is_among_all)
+			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+			    "the median is that of all requests that the process served, because too few fast requests have this "
+			    "name");
 		if (s->count > 1)
 			weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 			    "%" PRIu32 " more promises of its type %s slow", s->count - 1, s->count == 2 ? "was" : "were");
@@ -354,7 +348,7 @@ static void gather_site_groups(struct weft__finder *f, struct times *times, cons
 	uint32_t *recent = weft__finding_alloc(f, f->types.items.count, sizeof *recent);
 	for (uint32_t p = 1; recent && p < m->promise_count && weft__finding_may_continue(f, p, m->promise_count); p++) {
 		uint32_t type = f->types.of[p];
-		if (!is_suspect[type] || !has_usual_time(f, p))
+		if (!is_suspect[type] || !weft__slow_has_duration(f, p))
 			continue;
 		struct site_group *site_group = find_site_group(times, &map, &recent[type], group[type], m->promises[p].site);
 		if (!site_group) {
@@ -428,8 +422,8 @@ static bool is_spinning(const struct weft__finder *f, uint32_t p)
 }
 
 /* Keeps the marks of slow promises only for groups with a finding. */
-static void keep_reported(
-    struct weft__finder *f, const struct times *times, const struct slowest *found, const struct reported *reported)
+static void keep_reported(struct weft__finder *f, const struct times *times, const struct weft__slowest *found,
+    const struct weft__slow_reported *reported)
 {
 	for (uint32_t p = 1; p < f->model->promise_count; p++) {
 		const struct site_group *of =
@@ -442,8 +436,8 @@ static void keep_reported(
 
 /* Reports slow promises that were left out because of other promises that are not reported either, the fastest first: a promise
  * for which others waited ended before them. */
-static void report_left_out(struct weft__finder *f, const struct times *times, struct slowest *found, size_t count, size_t most,
-    const struct reported *reported)
+static void report_left_out(struct weft__finder *f, const struct times *times, struct weft__slowest *found, size_t count,
+    size_t most, const struct weft__slow_reported *reported)
 {
 	for (size_t i = 0; i < count; i++)
 		times->site_groups.items[times->site_group_of[found[i].promise] - 1].found = (uint32_t)i; /* they were sorted */
@@ -452,14 +446,15 @@ static void report_left_out(struct weft__finder *f, const struct times *times, s
 		if (found[i].is_reported || is_spinning(f, found[i].promise) || has_covered_finding(f, found[i].promise) ||
 		    has_waited_for_another(f, found[i].promise, found[i].took_ns, reported))
 			continue;
-		if (!(found[i].is_reported = report_slowest(f, &found[i], reported)))
+		if (!(found[i].is_reported = weft__slow_report(f, &found[i], reported)))
 			continue;
 		most--;
 		keep_reported(f, times, found, reported);
 	}
 }
 
-static void report_all(struct weft__finder *f, struct times *times, struct slowest *found, const struct reported *reported)
+static void report_all(
+    struct weft__finder *f, struct times *times, struct weft__slowest *found, const struct weft__slow_reported *reported)
 {
 	const struct weft_model *m = f->model;
 	size_t found_count = 0;
@@ -473,8 +468,8 @@ static void report_all(struct weft__finder *f, struct times *times, struct slowe
 		site_group->least_ns =
 		    may_be_slow(f, site_group) ? find_slow_threshold(f, times, site_group, &median_ns) : WEFT_NEVER;
 		if (site_group->least_ns != WEFT_NEVER)
-			found[found_count++] = (struct slowest){
-			    site_group->longest, 0, (uint32_t)site_group->count, site_group->longest_ns, median_ns, false};
+			found[found_count++] = (struct weft__slowest){
+			    site_group->longest, 0, (uint32_t)site_group->count, site_group->longest_ns, median_ns, false, false};
 		site_group->found = (uint32_t)found_count - 1;
 	}
 	for (uint32_t p = 1; found_count > 0 && p < m->promise_count; p++) {
@@ -493,7 +488,7 @@ static void report_all(struct weft__finder *f, struct times *times, struct slowe
 		if (has_waited_for_another(f, found[i].promise, found[i].took_ns, reported) || is_spinning(f, found[i].promise))
 			continue;
 		looked++;
-		found[i].is_reported = report_slowest(f, &found[i], reported);
+		found[i].is_reported = weft__slow_report(f, &found[i], reported);
 		reported_count += found[i].is_reported;
 	}
 	if (reported_count < found_count)
@@ -515,7 +510,7 @@ static bool list_promises_of_kind(const struct weft__finder *f, enum weft_kind k
 {
 	for (uint32_t p = 1; p < f->model->promise_count && weft__promise_types_have(&f->types, kind); p++) {
 		if (f->types.kinds[p] != kind || !type_has_usual_time(&f->types.items.items[f->types.of[p]]) ||
-		    !has_usual_time(f, p))
+		    !weft__slow_has_duration(f, p))
 			continue;
 		uint32_t *added = weft_vec_push(list);
 		if (!added)
@@ -538,7 +533,7 @@ static int64_t *list_durations(struct weft__finder *f, const promises_vec *list)
 }
 
 static bool report_dependency(
-    struct weft__finder *f, uint32_t p, const int64_t *times, size_t count, const struct reported *reported)
+    struct weft__finder *f, uint32_t p, const int64_t *times, size_t count, const struct weft__slow_reported *reported)
 {
 	const int64_t took_ns = f->link_index.ended_ns[p] - f->model->promises[p].start_ns;
 	const bool is_name = f->model->promises[p].kind == WEFT_KIND_GETADDRINFO;
@@ -571,7 +566,7 @@ static bool report_dependency(
 
 /* Reports slow name lookups and connects.  A program makes few name lookups and connects, so one is reported if it is the only
  * one, or if it took TIMES_USUAL times the median. */
-static void find_dependencies(struct weft__finder *f, const struct reported *reported)
+static void find_dependencies(struct weft__finder *f, const struct weft__slow_reported *reported)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_GETADDRINFO, WEFT_KIND_CONNECT};
 	const int64_t least_ns = TIMES_STALL * f->options.stall_ns;
@@ -656,7 +651,7 @@ void weft__find_slow(struct weft__finder *f)
 				       type_has_usual_time(&f->types.items.items[s]);
 	struct times times = {
 	    .site_group_of = any ? weft__finding_alloc(f, f->model->promise_count, sizeof *times.site_group_of) : NULL};
-	const struct reported reported = {
+	const struct weft__slow_reported reported = {
 	    weft__finding_alloc(f, f->model->promise_count, 1), weft__finding_alloc(f, f->model->request_count, 1)};
 	const bool has_memory = reported.is_slow && reported.is_late;
 	if (has_memory)
@@ -664,13 +659,15 @@ void weft__find_slow(struct weft__finder *f)
 	if (has_memory && times.site_group_of)
 		gather_site_groups(f, &times, group, is_suspect);
 	if (has_memory && !f->no_memory && gather_times(f, &times)) {
-		struct slowest *found = weft__finding_alloc(f, times.site_groups.count, sizeof *found);
+		struct weft__slowest *found = weft__finding_alloc(f, times.site_groups.count, sizeof *found);
 		if (found)
 			report_all(f, &times, found, &reported);
 		free(found);
 	}
 	if (has_memory)
 		find_dependencies(f, &reported);
+	if (has_memory && group)
+		weft__slow_route_find(f, group, &reported);
 	cover_by_stalls(f);
 	weft__delayed_ack_find(f);
 	free(reported.is_slow);

@@ -346,6 +346,14 @@ static void step_signal(struct walk *w, const struct weft__activation *a)
 		move_to(w, a->link->from, ACTING);
 }
 
+/* Returns the promise whose own wait delays the walk's promise if no other promise does: an OS thread may sleep by itself.  The
+ * wait of another promise is unknown. */
+static uint32_t find_sleeper(const struct walk *w)
+{
+	return weft_kind_has((enum weft_kind)w->link_index->model->promises[w->promise].kind, WEFT_TRAIT_THREAD) ? w->promise
+														 : WEFT_SYSTEM;
+}
+
 static void step_run_start(struct walk *w)
 {
 	const struct weft__activation a = weft__activation_find(w->activations, w->promise, w->time_ns, w->request);
@@ -363,7 +371,7 @@ static void step_run_start(struct walk *w)
 	case WEFT__ACTIVATED_AGAIN:
 		step_back(w, WEFT_STEP_READY, w->promise, a.ready_ns, ACTING);
 		if (w->mode == ACTING && w->time_ns == a.ready_ns)
-			step_back(w, WEFT_STEP_WAITING, WEFT_SYSTEM, a.active_ns, ACTING);
+			step_back(w, WEFT_STEP_WAITING, find_sleeper(w), a.active_ns, ACTING);
 		break;
 	}
 }
