@@ -168,6 +168,13 @@ enum cli_keep { CLI_KEEP_BINDS = 1, CLI_KEEP_PARTS = 2 };
  */
 int cli_build_model(struct cli_input *input, unsigned keep);
 
+struct weft_findings;
+struct weft_explain_options;
+
+/* Calls weft_explain() and prints its progress; its callback replaces options->go_on. */
+int cli_explain_model(struct weft_findings **out, const struct cli_input *input, const struct weft_explain_options *options,
+    struct weft_error *err);
+
 /* Calls cli_open_joined() and cli_build_model(); on failure it closes the input. */
 int cli_open_model(struct cli_input *input, const struct cli_args *traces, unsigned keep);
 
@@ -184,7 +191,8 @@ void cli_close(struct cli_input *input);
 /* Closes an input that will be opened again; standard input stays open, because it can be read only once. */
 void cli_close_for_reopening(struct cli_input *input);
 
-/* Prints the progress every second if stderr is a terminal, for the first time after one second. */
+/* Prints the progress every second if stderr is a terminal, for the first time after one second: the duration, and what
+ * cli_build_model() and cli_explain_model() have done by then.  The end erases the line. */
 void cli_progress_begin(const char *what, const char *name);
 void cli_progress_end(void);
 
@@ -380,7 +388,6 @@ void cli_put_seen_runners(const struct weft_model *m, const struct weft_waits *w
 
 /* Prints the sentences of analysis/queries/summary.h, each as a line or as an element of a JSON array (summary.c).  `findings`
  * may be NULL.  Returns -1 or an exit status. */
-struct weft_findings;
 int cli_put_summary(const struct weft_model *m, const struct weft_findings *findings, bool json);
 
 /* Lists this user's processes that hang, never sleep or are stopped (waits_all.c), and returns the exit status. */

@@ -226,7 +226,7 @@ int cli_explain(struct cli_args *args)
 		struct weft_findings *findings = NULL;
 		struct weft_error err;
 		int status = promise ? weft_explain_promise(&findings, input.model, which, NULL, &err)
-				     : weft_explain(&findings, input.model, &explain, &err);
+				     : cli_explain_model(&findings, &input, &explain, &err);
 		if (status < 0)
 			exit = cli_fail_error(&err);
 		else if (!suppress || (exit = cli_suppress_findings(suppress, &input, findings)) < 0)

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "analysis/findings/explain.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "trace/join.h"
@@ -15,25 +16,35 @@
 static struct {
 	char text[320];
 	size_t length;
-	volatile sig_atomic_t seconds;
+	const char *unit; /* unit of `done` */
+	volatile sig_atomic_t seconds, done;
 } progress;
+
+/* Adds the decimal digits of a number, and its unit, to a line; returns the new length. */
+static size_t add_number(char *line, size_t length, int number, const char *unit)
+{
+	char digits[12];
+	size_t count = 0;
+	do
+		digits[count++] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	while (count > 0)
+		line[length++] = digits[--count];
+	memcpy(line + length, unit, strlen(unit));
+	return length + strlen(unit);
+}
 
 /* The handler makes only calls that are allowed in a signal handler, so any interrupted work continues. */
 static void print_progress(int signal)
 {
-	char line[sizeof progress.text + 24];
-	size_t n = progress.length;
-	int seconds = ++progress.seconds;
-	char digits[12];
-	size_t count = 0;
-	do
-		digits[count++] = (char)('0' + seconds % 10);
-	while ((seconds /= 10) > 0);
-	memcpy(line, progress.text, n);
-	while (count > 0)
-		line[n++] = digits[--count];
-	memcpy(line + n, " s", 2);
-	if (write(STDERR_FILENO, line, n + 2) < 0)
+	(void)signal;
+	char line[sizeof progress.text + 64];
+	memcpy(line, progress.text, progress.length);
+	progress.seconds++;
+	size_t n = add_number(line, progress.length, progress.seconds, progress.done > 0 ? " s, " : " s");
+	if (progress.done > 0)
+		n = add_number(line, n, progress.done, progress.unit);
+	if (write(STDERR_FILENO, line, n) < 0)
 		return;
 }
 
@@ -46,7 +57,7 @@ void cli_progress_begin(const char *what, const char *name)
 	weft_utf8_sanitize(shown);
 	int n = snprintf(progress.text, sizeof progress.text, "\r\033[Kweft: %s %s: ", what, shown);
 	progress.length = (size_t)n;
-	progress.seconds = 0;
+	progress.seconds = progress.done = 0;
 	struct sigaction action = {.sa_handler = print_progress, .sa_flags = SA_RESTART};
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &(struct itimerval){{1, 0}, {1, 0}}, NULL);
@@ -58,6 +69,22 @@ void cli_progress_end(void)
 	if (progress.seconds > 0)
 		fputs("\r\033[K", stderr);
 	progress.seconds = 0;
+}
+
+static bool note_events_read(void *ctx, uint64_t events)
+{
+	(void)ctx;
+	progress.unit = " million events";
+	progress.done = (sig_atomic_t)(events / 1000000);
+	return true;
+}
+
+static bool note_percent_explained(void *ctx, unsigned percent)
+{
+	(void)ctx;
+	progress.unit = " %";
+	progress.done = (sig_atomic_t)percent;
+	return true;
 }
 
 static uint64_t count_bytes(const struct weft_trace *trace)
@@ -182,7 +209,8 @@ static void note_anomalies(const struct cli_input *input)
 int cli_build_model(struct cli_input *input, unsigned keep)
 {
 	struct weft_error err;
-	struct weft_model_options options = {.keep_binds = keep & CLI_KEEP_BINDS, .keep_parts = keep & CLI_KEEP_PARTS};
+	struct weft_model_options options = {
+	    .keep_binds = keep & CLI_KEEP_BINDS, .keep_parts = keep & CLI_KEEP_PARTS, .go_on = note_events_read};
 	cli_find_site_names(input, false);
 	cli_progress_begin("reading", input->name);
 	int status = weft_model_build(&input->model, input->trace, &options, &err);
@@ -197,6 +225,17 @@ int cli_build_model(struct cli_input *input, unsigned keep)
 	}
 	note_anomalies(input);
 	return -1;
+}
+
+int cli_explain_model(
+    struct weft_findings **out, const struct cli_input *input, const struct weft_explain_options *options, struct weft_error *err)
+{
+	struct weft_explain_options how = *options;
+	how.go_on = note_percent_explained;
+	cli_progress_begin("explaining", input->name);
+	const int status = weft_explain(out, input->model, &how, err);
+	cli_progress_end();
+	return status;
 }
 
 int cli_open_model(struct cli_input *input, const struct cli_args *traces, unsigned keep)

@@ -421,5 +421,36 @@ check(b'weft: opening standard input: 1 s' in seen, 'progress on a terminal', se
 check(slow.returncode == 0 and out.startswith(b'trace '), 'and then the answer', out)
 os.close(parent)
 
+
+
+def collect_progress(*args):
+    """Returns what weft prints on a terminal, where the second of its timer passes as often as the machine allows."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([weft, *args], cwd=here, stdout=subprocess.DEVNULL, stderr=child,
+                               preexec_fn=lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN))
+    os.close(child)
+    os.set_blocking(parent, False)
+    seen = b''
+    while process.poll() is None:
+        process.send_signal(signal.SIGALRM)
+        try:
+            seen += os.read(parent, 65536)
+        except (BlockingIOError, OSError):
+            pass
+    os.close(parent)
+    return seen
+
+
+with tempfile.TemporaryDirectory() as folder:
+    large = os.path.join(folder, 'large.ctf')
+    subprocess.run([generate, 'random', '--events=1100k', '-o', large], check=True)
+    wanted = {rb'reading .*large.ctf: \d+ s, 1 million events': False, rb'explaining .*large.ctf: \d+ s, \d+ %': False}
+    for _ in range(20):  # on a busy machine, weft may get no signal in one of its two phases
+        seen = collect_progress('explain', large)
+        wanted = {text: found or re.search(text, seen) is not None for text, found in wanted.items()}
+        if all(wanted.values()):
+            break
+    check(all(wanted.values()), 'a terminal shows the number of events read, and the percentage explained', wanted, seen[-300:])
+
 print(f'{checks} checks, {failures} failed')
 sys.exit(failures != 0)
