@@ -326,14 +326,25 @@ int weft__native_define(struct native *n, const struct weft_wire_definition *d)
 	return add_site(n, d->key, site, is_site ? WEFT_NO_SITE : module_at(n, d->module));
 }
 
+/* Reads a site.  If the key was a place in a module, the site is the name of that place, which a saved trace adds: the place is
+ * kept, because it tells code of a library from code of the program. */
 static int read_site(struct native *n, struct weft_cursor *in)
 {
 	uint16_t key;
 	struct weft_site site = {0};
+	uint32_t module = WEFT_NO_SITE;
 	if (!weft_read_u16(in, &key) || !weft_read_u32(in, &site.line) || !weft_read_string(in, &site.file) ||
 	    !weft_read_string(in, &site.function))
 		return 0;
-	return add_site(n, key, site, WEFT_NO_SITE);
+	if (key < n->key_count && n->site_index[key] != WEFT_NO_SITE) {
+		const uint32_t index = n->site_index[key];
+		module = n->site_modules.items[index];
+		site.offset = module != WEFT_NO_SITE ? n->sites.items[index].offset : 0;
+	}
+	/* make_definition() of native_save.c uses the module's name as the file if the source file is unknown. */
+	if (module != WEFT_NO_SITE && weft_str_equal(site.file, weft_module_short_name(&n->modules.items[module])))
+		site.file = (struct weft_str){"", 0};
+	return add_site(n, key, site, module);
 }
 
 static int read_place_definition(struct native *n, struct weft_cursor *in)

@@ -101,7 +101,9 @@ def saved(scratch, program, trace):
     after, said = dump(copy)
     for name in ('places_exported', 'hidden_one', 'hidden_two'):
         site = after[name]['site']
-        check(f'a saved name: {site}', site['function'] == name and site['file'].endswith('places.c') and 'module' not in site)
+        check(f'a saved name: {site}', site['function'] == name and site['file'].endswith('places.c'))
+    library = dump(trace)[0]['mow']['site'], after['mow']['site']
+    check(f'a saved place is still in its library: {library}', library[0] == library[1] and library[1]['module'])
     check(f'a saved name: {shown(copy)}', shown(copy)['mow'] == before['mow'] and said == '')
     at = shown(plain)['hidden_one']
     check(f'names are not saved unless they are asked for: {at}', re.fullmatch(r'places\+0x[0-9a-f]+', at))
@@ -122,7 +124,7 @@ def served(scratch, trace):
             file.write(answer.read())
         server.terminate()
     at = shown(copy)
-    check(f'names in what is served: {at}', re.search(r'/places.c:\d+ in hidden_one$', at['hidden_one']) and at['mow'] == 'mow (mow)')
+    check(f'names in what is served: {at}', re.fullmatch(r'hidden_one \(places.c:\d+\)', at['hidden_one']) and at['mow'] == 'mow (mow)')
 
 
 def replaced(program, trace):
