@@ -7,6 +7,7 @@
 
 #include "base/sort.h"
 #include "layout/track.h"
+#include "model/roles.h"
 
 struct idler {
 	int64_t start_ns, end_ns;
@@ -125,14 +126,14 @@ static bool is_in(const uint64_t *only, uint32_t promise)
 	return !only || only[promise / 64] >> promise % 64 & 1;
 }
 
-static void list_folds(struct weft_layout *layout, const struct weft_model *m, uint32_t *counts)
+static void list_folds(struct weft_layout *layout, const struct weft_model *m, const struct weft_roles *roles, uint32_t *counts)
 {
 	uint32_t folded = 0;
 	for (uint32_t p = 0; p < m->promise_count; p++) {
 		if (counts[p] == 0)
 			continue;
 		const struct weft_promise *leader = &m->promises[p];
-		bool is_track = layout->rows_by == WEFT_ROWS_BY_THREAD && weft__is_actor(leader);
+		bool is_track = layout->rows_by == WEFT_ROWS_BY_THREAD && weft__is_actor(leader) && !weft_is_internal(roles, p);
 		layout->folds[layout->fold_count] =
 		    (struct weft_fold){.end_ns = leader->end_ns > leader->start_ns ? leader->end_ns : leader->start_ns,
 			.first = folded,
@@ -163,9 +164,10 @@ bool weft__folds_from_leaders(
 	layout->folds = calloc(leaders + 1, sizeof *layout->folds);
 	layout->folded = malloc((members + leaders + 1) * sizeof *layout->folded);
 	uint32_t *next = malloc((leaders + 1) * sizeof *next);
-	bool done = layout->folds && layout->folded && next;
+	const struct weft_roles *roles;
+	bool done = layout->folds && layout->folded && next && weft_model_roles(m, &roles) == WEFT_OK;
 	if (done) {
-		list_folds(layout, m, counts);
+		list_folds(layout, m, roles, counts);
 		for (size_t i = 0; i < layout->fold_count; i++)
 			next[i] = layout->folds[i].first + 1;
 	}

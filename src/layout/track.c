@@ -4,7 +4,8 @@
  * Each promise has a scope, which is the actor that owns the promises it creates.  The scope of an actor is the actor itself;
  * the scope of another promise is that promise's owner.  A connection or a request may be only a mark: its server creates and
  * ends it, while the server's own promises do all the work.  If a promise creates such a mark, the mark is the promise's scope
- * while the mark is pending.
+ * while the mark is pending.  An internal promise (model/roles.h) is no actor: the handle in which uvloop runs all tasks would
+ * hide these tasks among the internals.
  *
  * Marks, promises with unknown creators, and folds are rare; for traces without them, the walks that they need are skipped.
  * SPDX-License-Identifier: ISC */
@@ -203,7 +204,7 @@ static void find_owners(struct search *s)
 	for (uint32_t i = 1; i < s->model->promise_count; i++) {
 		uint32_t owner = owner_of(s, i);
 		s->owner[i] = s->scope[i] = owner;
-		if (!weft__is_actor(&promises[i]))
+		if (!weft__is_actor(&promises[i]) || weft_is_internal(s->roles, i))
 			continue;
 		s->depth[i] = owner == WEFT_NONE ? 0 : s->depth[owner] < MAX_DEPTH ? s->depth[owner] + 1 : MAX_DEPTH;
 		if (s->depth[i] == MAX_DEPTH)

@@ -271,6 +271,22 @@ def uvloop(weft, folder):
     if culprit['kind'] != 'task' or culprit['site']['function'] != 'serve':
         fail(f'the stall is not named by its task: {culprit}')
     healthy(trace)
+    check_rows(weft, folder, trace.path)
+
+
+def check_rows(weft, folder, path):
+    """The handle that runs all tasks of uvloop is internal, but the tasks have rows.  A saved trace has the same rows."""
+    copy = os.path.join(folder, 'copy')
+    subprocess.run([weft, 'save', '--names', path, '-w', copy], check=True, timeout=PATIENCE)
+    pictures = []
+    for of in path, copy:
+        picture = os.path.join(folder, 'rows.svg')
+        subprocess.run([weft, 'render', of, '--size=1280x1600', '-o', picture], check=True, timeout=PATIENCE)
+        with open(picture, encoding='utf-8') as file:
+            pictures.append(re.findall('<text[^>]*>([^<]*)', file.read()))
+    if 'internals of python3' not in pictures[0] or 'serve' not in pictures[0]:
+        fail(f'a task or the internals have no row: {pictures[0]}')
+    expect(pictures[1], pictures[0], 'texts of the picture of a saved trace')
 
 
 FLOODS = """
