@@ -77,7 +77,7 @@ weft_id weft__ev_begin_loop_promise(const struct weft__ev_run *run, bool is_olde
 			weft__ev_begin(loop, WEFT_KIND_LOOP, run->caller);
 		loop->by = run->outer;
 		loop->is_run_by_turns = !run->is_loop;
-		weft_hook_append(&loop->label, run->is_loop ? "event_base_loop" : "event_base_loop, turn by turn");
+		weft_hook_append(&loop->label, run->is_loop ? "event_base_loop" : "event_base_loop, single iterations");
 		weft__ev_record_label(loop);
 	}
 	const weft_id id = is_new || (loop && loop->is_run_by_turns) ? loop->id : 0;

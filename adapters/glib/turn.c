@@ -58,7 +58,7 @@ void weft__glib_await_sources(const struct weft_hook_sleep *sleep)
 		return;
 	if (is_new) {
 		weft__glib_create(loop, WEFT_KIND_LOOP, run->caller, false, run->outer, run->outer);
-		weft__glib_label(loop, "g_main_context_iteration, turn by turn");
+		weft__glib_label(loop, "g_main_context_iteration");
 	} else {
 		weft_await(loop->awaited_by = run->outer, loop->id);
 	}

@@ -20,7 +20,7 @@ enum { MAX_QUEUED = 32, MAX_USED = 64 };
 
 unsigned weft__loop_epoch;
 
-static const char label_of_epoll[] = "epoll, turn by turn", label_of_poll[] = "poll, turn by turn";
+static const char label_of_epoll[] = "epoll loop", label_of_poll[] = "poll loop";
 
 /* State of the current thread's own loop. */
 struct own_loop {

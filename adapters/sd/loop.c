@@ -82,7 +82,7 @@ static weft_id begin_loop_promise(const struct run *run, bool is_older)
 		else
 			weft_hook_object_begin(&loop->object, WEFT_KIND_LOOP, run->caller);
 		loop->by = run->outer;
-		weft_hook_append(&loop->label, run->is_loop ? "sd_event_loop" : "sd_event_run, turn by turn");
+		weft_hook_append(&loop->label, run->is_loop ? "sd_event_loop" : "sd_event_run");
 		weft_hook_record_label(&loop->label, loop->id);
 	}
 	const weft_id id = is_new || (loop && loop->is_run_by_turns) ? loop->id : 0;

@@ -64,7 +64,7 @@ static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 		const struct weft__uv_turn_loop *turn_loop = &here->turn_loop[i];
 		if (turn_loop->id)
 			weft_pending_at(turn_loop->by, turn_loop->id, WEFT_KIND_LOOP, turn_loop->site, turn_loop->since,
-			    "uv_run, turn by turn");
+			    "uv_run, single iterations");
 	}
 	for (unsigned i = 0; cursor == 0 && i < here->depth; i++)
 		if (here->runs[i].turns)

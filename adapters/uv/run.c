@@ -311,7 +311,7 @@ static weft_id get_turn_promise(struct weft__uv_here *here, const struct weft__u
 			weft_resolve(WEFT_SYSTEM_ID, turn_loop->id); /* promise of another loop, which is not recorded any more */
 		weft_id id = weft_create_at(run->outer, WEFT_KIND_LOOP, run->site);
 		*turn_loop = (struct weft__uv_turn_loop){run->loop, id, run->outer, weft__stream->last, run->site};
-		WEFT_LABEL(id, "uv_run, turn by turn");
+		WEFT_LABEL(id, "uv_run, single iterations");
 	}
 	return turn_loop->id;
 }

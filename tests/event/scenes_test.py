@@ -139,11 +139,11 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     # A loop that is called iteration by iteration records its inputs while it sleeps; its promise ends with its base.
     recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
-    until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
+    until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, single iterations') == ['100 s', 'pipe'], 'what the loop waits for is told')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
     trace = recording.trace('event_scenes')
-    expect(trace.promise('loop', 'turn by turn')['end'], 'resolved', 'how a loop ends whose base is freed')
+    expect(trace.promise('loop', 'single iterations')['end'], 'resolved', 'how a loop ends whose base is freed')
     expect(trace.findings(LATE), {}, 'what is found in turned')
 
     # A fork in the middle of the recorder's work: no promise waits for itself.

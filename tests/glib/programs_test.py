@@ -854,7 +854,7 @@ def turned(weft, folder):
     expect(process.stdout.readline(), b'sleeps\n', 'its first word')
 
     def keeps(*labels):
-        until(lambda: recording.trace('python3').kept_by('g_main_context_iteration, turn by turn') == [*labels], f'its loop does not wait for {labels}')
+        until(lambda: recording.trace('python3').kept_by('g_main_context_iteration') == [*labels], f'its loop does not wait for {labels}')
     keeps('GIOChannel (Unix)')
     process.stdin.write(b't')
     process.stdin.flush()

@@ -79,7 +79,7 @@ def scenes(weft, folder, program):
     # A loop that is called iteration by iteration records its inputs while it sleeps.
     recording = Recording(weft, os.path.join(folder, 'turned'), [program, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
-    until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run, turn by turn') == ['100 s', 'pipe'], 'what the loop waits for is told')
+    until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run') == ['100 s', 'pipe'], 'what the loop waits for is told')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
     expect(complete_trace(recording.trace('sd_scenes')).findings(LATE), {}, 'what is found in turned')

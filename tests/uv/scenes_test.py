@@ -41,7 +41,7 @@ expect(len(found['unclosed'][0]['evidence']), 1, 'handles of the program that we
 
 # A loop in reused memory is another loop: its iterations and its end are not those of the first.
 trace = record('anew')
-expect([p['end'] for p in trace.promises('loop', 'turn by turn')], ['pending', 'resolved'], 'how two loops in the same memory end')
+expect([p['end'] for p in trace.promises('loop', 'single iterations')], ['pending', 'resolved'], 'how two loops in the same memory end')
 expect([p['end'] for p in trace.promises('close', 'uv_loop_close')], ['pending'], 'what became of the first attempt to close them')
 
 # libuv's list of handles is followed only while it is valid: a handle that was initialised twice makes it endless, or leads into another loop's list.
@@ -71,7 +71,7 @@ def kept_by(trace, loop):
 
 
 # The handles that keep a loop alive are recorded while it sleeps, without the unreferenced timer; also if the program calls each iteration.
-for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, turn by turn'):
+for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, single iterations'):
     recording = record(name, wait=False)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of ' + name)
     trace = until(recording, lambda t: kept_by(t, label) == ['every 100 s', 'async'])
