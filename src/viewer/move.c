@@ -41,7 +41,8 @@ void weft_viewer_show(struct weft_viewer *v, int64_t from_ns, int64_t to_ns)
 void weft_viewer_show_all(struct weft_viewer *v)
 {
 	weft_view_show_all(v->view);
-	weft__viewer_changed(v, MOVED);
+	weft__viewer_changed(v, v->skips_start_up ? MOVED | WEFT_CHANGED_SETTING : MOVED);
+	v->skips_start_up = false;
 }
 
 /* Shows an interval with a margin on both sides. */

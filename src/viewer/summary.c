@@ -24,6 +24,10 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 		weft_duration_format(awake, sizeof awake, v->model->end_ns - weft_lulls_ns(v->view->lulls));
 		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, ", awake for %s; sleep is folded (S)", awake);
 	}
+	if (v->skips_start_up) {
+		size_t len = strlen(buf);
+		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, "; begins at the first request (Home shows all)");
+	}
 	return buf;
 }
 

@@ -55,6 +55,23 @@ static void fold_sleep_at_start(struct weft_viewer *v)
 		weft_viewer_fold_sleep(v, false);
 }
 
+/* Part of the picture that the time before the first request may take at the start. */
+#define MAX_START_UP 0.25
+#define MARGIN 0.02
+
+/* Begins the picture with the first request if the start-up of a server would take much of the picture, because the start-up
+ * makes the requests narrow.  The end of the trace stays visible, because a hang may be there. */
+static void begin_with_requests(struct weft_viewer *v)
+{
+	const int64_t from_ns = v->summary->served_from_ns, end_ns = v->model->end_ns;
+	if (from_ns == WEFT_NO_TIME || from_ns <= 0 || from_ns >= end_ns ||
+	    weft_view_x(v->view, from_ns) < MAX_START_UP * v->view->width_px)
+		return;
+	const int64_t margin_ns = (int64_t)((double)(end_ns - from_ns) * MARGIN);
+	weft_view_show(v->view, from_ns > margin_ns ? from_ns - margin_ns : 0, weft__add_ns(end_ns, margin_ns));
+	v->skips_start_up = true;
+}
+
 int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, struct weft_trace *trace,
     void (*release)(void *owner), void *owner, struct weft_error *err)
 {
@@ -108,6 +125,7 @@ int weft_viewer_open_model(struct weft_viewer **out, struct weft_model *model, s
 	v->changes = WEFT_CHANGED_FINDINGS;
 	weft_viewer_resize(v, 1280, 720, 1);
 	fold_sleep_at_start(v);
+	begin_with_requests(v);
 	weft__viewer_fold_internals(v);
 	weft__viewer_choose_subset(v);
 	weft_view_focus_best(v->view);

@@ -154,6 +154,7 @@ struct weft_viewer {
 	bool filter;             /* whether promises that are not highlighted are dimmed */
 	bool metrics;            /* whether counters are shown, except those in hidden_metrics */
 	uint8_t *hidden_metrics; /* by counter */
+	bool skips_start_up;     /* whether the first picture begins with the first request, until all is shown */
 	bool threads;            /* whether OS threads are shown, if there is kernel data */
 	bool overview_shown, legend;
 	bool names_shown;        /* whether the gutter is shown, if the picture is wide enough */

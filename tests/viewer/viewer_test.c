@@ -109,6 +109,38 @@ static void test_panning_and_zooming_show_other_times(void **state)
 	weft_viewer_destroy(v);
 }
 
+/* A server whose code runs until it accepts a connection, on which two requests come. */
+#define STARTS_UP(first)                                                                                                         \
+	"((time 100.000000000)(op(Creates -1 1 listen)))\n"                                                                      \
+	"((time 100.000001000)(op(Switch 1)))\n"                                                                                 \
+	"((time 100.00" first "00000)(op(Creates 1 2 connection)))\n"                                                            \
+	"((time 100.00" first "01000)(op(Creates 2 3 request)))\n"                                                               \
+	"((time 100.00" first "02000)(op(Resolves 1 3())))\n"                                                                    \
+	"((time 100.008000000)(op(Creates 2 4 request)))\n"                                                                      \
+	"((time 100.009000000)(op(Resolves 1 4())))\n"                                                                           \
+	"((time 100.009500000)(op(Switch -1)))\n"
+
+static void test_picture_begins_with_the_first_request_after_a_long_start_up(void **state)
+{
+	(void)state;
+	static const char *const traces[] = {STARTS_UP("50"), STARTS_UP("10")};
+	for (int is_short = 0; is_short < 2; is_short++) {
+		struct weft_viewer *v = open_text(traces[is_short]);
+		const int64_t first_ns = v->model->promises[with_id(v, 3)].start_ns;
+		char text[WEFT_SUMMARY_BYTES];
+		int64_t from, to;
+		weft_viewer_times(v, &from, &to);
+		assert_true(is_short ? from <= 0 : from > first_ns / 10 * 9 && from < first_ns);
+		assert_true(to >= v->model->end_ns);
+		assert_int_equal(strstr(weft_viewer_summary(v, text), "Home shows all") != NULL, !is_short);
+		weft_viewer_show_all(v);
+		weft_viewer_times(v, &from, &to);
+		assert_true(from <= 0 && to >= v->model->end_ns);
+		assert_null(strstr(weft_viewer_summary(v, text), "Home shows all"));
+		weft_viewer_destroy(v);
+	}
+}
+
 static void test_reveal_makes_promise_visible(void **state)
 {
 	(void)state;
@@ -1145,6 +1177,7 @@ int main(void)
 	    cmocka_unit_test(test_draw_fills_the_panes),
 	    cmocka_unit_test(test_counters_are_hidden_and_shown),
 	    cmocka_unit_test(test_panning_and_zooming_show_other_times),
+	    cmocka_unit_test(test_picture_begins_with_the_first_request_after_a_long_start_up),
 	    cmocka_unit_test(test_reveal_makes_promise_visible),
 	    cmocka_unit_test(test_pointer_selects_drags_and_zooms),
 	    cmocka_unit_test(test_drags_in_overview_and_ruler_move_or_measure),

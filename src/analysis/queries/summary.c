@@ -443,11 +443,15 @@ static void write_work(writer *w)
 	weft_table_destroy(table);
 }
 
-static void write_workload(writer *w)
+static void write_workload(writer *w, int64_t *served_from_ns)
 {
 	struct weft_workload load;
 	if (weft_workload_init(&load, w->m) < 0)
 		w->failed = true;
+	*served_from_ns = WEFT_NO_TIME;
+	for (size_t i = 0; i < load.count && load.groups[i].is_served; i++)
+		if (*served_from_ns == WEFT_NO_TIME || load.groups[i].from_ns < *served_from_ns)
+			*served_from_ns = load.groups[i].from_ns;
 	write_groups(w, &load, true, MAX_SERVERS);
 	write_groups(w, &load, false, MAX_PEERS);
 	if (load.count == 0 || !load.groups[0].is_served)
@@ -908,7 +912,7 @@ int weft_summary_create(struct weft_summary **out, struct weft_promise_info *fac
 		w->to = &w->of_model;
 		summary->priv = w;
 		write_program(w);
-		write_workload(w);
+		write_workload(w, &summary->served_from_ns);
 		write_loads(w);
 		write_waits(w);
 		write_pools(w);

@@ -53,6 +53,7 @@ struct weft_summary_line {
 struct weft_summary {
 	struct weft_summary_line *lines; /* by topic */
 	size_t count;
+	int64_t served_from_ns; /* time of the first request that the program served, or WEFT_NO_TIME */
 	struct weft_summary_private *priv;
 };
 
