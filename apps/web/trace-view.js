@@ -183,7 +183,7 @@ class Stage {
 		this.names = [];
 		this.dismissed = null;
 		this.panel.hidden = this.bar.hidden = true;
-		this.panelClosed = false;
+		this.panelClosed = this.listsFindings = false;
 		this.follower?.stop();
 		this.follower = null;
 		this.live.hidden = true;
@@ -261,12 +261,13 @@ class Stage {
 		this.about = create("section", {className: "found", tabIndex: -1});
 		this.about.setAttribute("aria-live", "polite");
 		this.findings = create("section", {className: "found"});
+		this.listButton = this.actionButton("findings", {textContent: "List all findings", hidden: true});
 		this.typeFilter = create("input", {type: "search", placeholder: "Filter types by name", ariaLabel: "Filter types by name", hidden: true});
 		this.typeFilter.addEventListener("keydown", event => event.stopPropagation());
 		this.typeFilter.addEventListener("input", () => this.core.withText(this.typeFilter.value, at => this.surface.act("filter_types", this.surface.active, at)));
 		this.groups = create("section");
 		this.inFlight = create("section", {ariaLabel: "Live"});
-		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.findings, this.typeFilter, this.groups, this.inFlight);
+		this.panel = create("aside", {className: "panel", hidden: true}, closeButton(() => this.togglePanel(false)), this.about, this.listButton, this.findings, this.typeFilter, this.groups, this.inFlight);
 		this.grip = create("div", {className: "grip"});
 		this.grip.addEventListener("pointerdown", event => this.grip.setPointerCapture(event.pointerId));
 		this.grip.addEventListener("pointermove", event => {
@@ -409,8 +410,10 @@ class Stage {
 			this.showTypes();
 		if (changes & (CHANGED.LIVE | CHANGED.SETTING))
 			this.showInFlight();
-		if (changes & CHANGED.ANSWER)
+		if (changes & CHANGED.ANSWER) {
+			this.listsFindings = true;
 			this.togglePanel(true);
+		}
 		if (changes & CHANGED.FINDINGS)
 			this.surface.askQuestions();
 		this.onchange?.(changes);
@@ -651,7 +654,16 @@ class Stage {
 		this.findings.ariaBusy = String(this.surface.isAsking());
 		if (!this.panel.hidden)
 			this.showRowsWhenReleased(this.findings, () => [ROWS.FINDINGS, "findings"]);
+		this.hideListedTwice();
 		this.focusFinding();
+	}
+
+	/* Hides the list of findings while the summary above it has the most severe ones, unless the user asked for the list or opened
+	 * a finding. */
+	hideListedTwice() {
+		const twice = !this.listsFindings && this.rowsOfAbout()[0] === ROWS.SUMMARY && this.about.querySelector("[data-kind=finding]") && !this.findings.querySelector("[data-open]");
+		this.findings.hidden = Boolean(twice);
+		this.listButton.hidden = !twice;
 	}
 
 	/* Opens the table of types, with the focus on the first. */
@@ -694,6 +706,7 @@ class Stage {
 	/* Opens the list of findings, with the focus on the first. */
 	listFindings() {
 		this.surface.actAll("weft_compare_show_findings");
+		this.listsFindings = true;
 		this.togglePanel(true);
 		this.findings.scrollIntoView();
 		this.asked = document.activeElement;

@@ -398,6 +398,21 @@ export const tests = {
 		await close(page);
 	},
 
+	async "finding of the summary is listed again only on request"() {
+		const page = await open(file("bad.html"), {viewport: {width: 1280, height: 720}});
+		await still(page);
+		const shown = page.locator(".panel .row[data-kind=finding]:visible"), titles = await shown.locator(".name").allTextContents();
+		assert.ok(titles.length > 0 && new Set(titles).size === titles.length, titles.join("\n"));
+		await page.getByRole("button", {name: "List all findings"}).click();
+		await page.getByRole("heading", {name: /^\d+ findings?$/}).waitFor();
+		await close(page);
+		const again = await open(file("bad.html"), {viewport: {width: 1280, height: 720}});
+		await still(again);
+		await again.locator(".panel .row[data-kind=finding]:visible").first().click();
+		await again.locator(".card.open .row[data-kind=finding]:visible").waitFor(); // with its evidence
+		await close(again);
+	},
+
 	async "two actions find the type that cost most"() {
 		const page = await open(file("slow-dependency.html")), person = new Person(page);
 		await person.key("q");
