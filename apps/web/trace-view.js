@@ -661,8 +661,9 @@ class Stage {
 	/* Hides the list of findings while the summary above it has the most severe ones, unless the user asked for the list or opened
 	 * a finding. */
 	hideListedTwice() {
-		const twice = !this.listsFindings && this.rowsOfAbout()[0] === ROWS.SUMMARY && this.about.querySelector("[data-kind=finding]") && !this.findings.querySelector("[data-open]");
-		this.findings.hidden = Boolean(twice);
+		const {about, findings} = this, told = !this.listsFindings && this.rowsOfAbout()[0] === ROWS.SUMMARY && !findings.querySelector("[data-open]");
+		const twice = told && about.querySelector("[data-kind=finding]"), nothing = findings.querySelector("[data-kind=nothing]:not(:has(button))");
+		findings.hidden = Boolean(twice || told && nothing);
 		this.listButton.hidden = !twice;
 	}
 
