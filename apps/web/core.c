@@ -330,6 +330,16 @@ EXPORT(summary) const char *page_summary(const struct weft_viewer *viewer)
 	return weft_viewer_summary(viewer, answer);
 }
 
+EXPORT(caption_title) const char *page_caption_title(const struct weft_viewer *viewer)
+{
+	return weft_viewer_caption_title(viewer, answer);
+}
+
+EXPORT(caption_facts) const char *page_caption_facts(const struct weft_viewer *viewer)
+{
+	return weft_viewer_caption_facts(viewer, answer);
+}
+
 EXPORT(describe) const char *page_describe(const struct weft_viewer *viewer)
 {
 	return weft_viewer_describe(viewer, answer);

@@ -841,7 +841,17 @@ class Stage {
 	}
 
 	exportPng() {
-		this.surface.renderWhole().toBlob(blob => blob && this.save(blob, ".png"), "image/png");
+		const picture = this.surface.renderWhole(), ratio = picture.width / this.surface.canvas.clientWidth, style = getComputedStyle(this.element);
+		const titled = create("canvas", {width: picture.width, height: picture.height + 46 * ratio}), context = titled.getContext("2d");
+		context.fillStyle = style.backgroundColor;
+		context.fillRect(0, 0, titled.width, titled.height);
+		context.drawImage(picture, 0, 0);
+		context.fillStyle = style.color;
+		["caption_title", "caption_facts"].forEach((line, at) => {
+			context.font = `${at ? "" : "bold "}${12 * ratio}px ${style.fontFamily}`;
+			context.fillText(this.surface.ask(line, this.surface.active), 10 * ratio, picture.height + (18 + 18 * at) * ratio);
+		});
+		titled.toBlob(blob => blob && this.save(blob, ".png"), "image/png");
 	}
 
 	async copyLink() {

@@ -112,26 +112,48 @@ static void draw_edge(struct weft__frame *f, int x0, int y0, int x1, int y1)
 	weft__rect(f, edge, x1 - 1, y0, x1, y1);
 }
 
-void weft__draw_legend(struct weft__frame *f)
+static int count_signs(const struct weft_model *model, const struct weft_draw_options *options)
 {
 	const struct weft_os_tracks *tracks;
-	const int signs =
-	    !f->options.no_threads && weft_model_os_tracks(f->model, &tracks) == WEFT_OK && tracks ? ALL_SIGNS : SIGNS;
+	return !options->no_threads && weft_model_os_tracks(model, &tracks) == WEFT_OK && tracks ? ALL_SIGNS : SIGNS;
+}
+
+/* Draws the first signs with their meanings, right-aligned, from y0 on. */
+static void draw_signs(struct weft__frame *f, int signs, int y0)
+{
 	double widest = 0;
 	for (int i = 0; i < signs; i++) {
 		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], strlen(meaning[i]));
 		widest = width > widest ? width : widest;
 	}
-	int x1 = f->width - 8, x0 = x1 - weft__floor(widest) - SIGN_PX - 3 * EDGE_PX, y0 = 8;
+	int x1 = f->width - 8, x0 = x1 - weft__floor(widest) - SIGN_PX - 3 * EDGE_PX;
 	draw_edge(f, x0, y0, x1, y0 + signs * ROW_PX + EDGE_PX);
 	for (int i = 0; i < signs; i++) {
 		int y = y0 + EDGE_PX / 2 + i * ROW_PX + ROW_PX / 2;
 		size_t len = strlen(meaning[i]);
 		double width = weft__text_width(f, WEFT_FONT_LABEL, meaning[i], len);
 		draw_sign(f, i, x0 + EDGE_PX, x0 + EDGE_PX + SIGN_PX, y);
-		weft__text_put(f, WEFT_PAINT_LABEL, x0 + SIGN_PX + 2 * EDGE_PX, y + 5,
+		/* The signs are far enough from each other, also below a frame, where weft__text_put() writes nothing. */
+		weft__list_text(f, WEFT_PAINT_LABEL, x0 + SIGN_PX + 2 * EDGE_PX, y + 5,
 		    (struct weft__writing){WEFT_FONT_LABEL, meaning[i], len, width});
 	}
+}
+
+void weft__draw_legend(struct weft__frame *f)
+{
+	draw_signs(f, count_signs(f->model, &f->options), 8);
+}
+
+static void draw_below(struct weft__frame *f, const void *signs, int top)
+{
+	draw_signs(f, *(const int *)signs, top + 8);
+}
+
+int weft_legend_draw(
+    struct weft_draw_list *list, const struct weft_model *model, const struct weft_draw_options *options, struct weft_error *err)
+{
+	const int signs = count_signs(model, options);
+	return weft__frame_append(list, signs * ROW_PX + EDGE_PX + 16, options, draw_below, &signs, err);
 }
 
 void weft__draw_crumb(struct weft__frame *f, const char *crumb)

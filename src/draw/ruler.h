@@ -53,4 +53,8 @@ size_t weft_duration_print(char *buf, size_t size, int64_t duration_ns, int64_t 
 /* Returns the precision of a pixel of the view in ns, a power of ten, for use as step_ns. */
 int64_t weft_view_exactness_ns(const struct weft_view *view);
 
+/* Adds the legend below the frame in the draw list.  On failure (WEFT_ENOMEM) the draw list is empty. */
+int weft_legend_draw(
+    struct weft_draw_list *list, const struct weft_model *model, const struct weft_draw_options *options, struct weft_error *err);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/index/link_index.h"
+#include "analysis/queries/summary.h"
 #include "base/duration.h"
 #include "base/utf8.h"
 #include "viewer/private.h"
@@ -28,6 +29,35 @@ const char *weft_viewer_summary(const struct weft_viewer *v, char buf[WEFT_SUMMA
 		size_t len = strlen(buf);
 		snprintf(buf + len, WEFT_SUMMARY_BYTES - len, "; begins at the first request (Home shows all)");
 	}
+	return buf;
+}
+
+/* Returns the line of the summary about the program, or NULL. */
+static const struct weft_summary_line *find_program_line(const struct weft_viewer *v)
+{
+	for (size_t i = 0; i < v->summary->count; i++)
+		if (v->summary->lines[i].topic == WEFT_SUMMARY_PROGRAM)
+			return &v->summary->lines[i];
+	return NULL;
+}
+
+const char *weft_viewer_caption_title(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
+{
+	const struct weft_summary_line *line = find_program_line(v);
+	snprintf(buf, WEFT_SUMMARY_BYTES, "%s", line && *line->title ? line->title : v->name);
+	return buf;
+}
+
+const char *weft_viewer_caption_facts(const struct weft_viewer *v, char buf[WEFT_SUMMARY_BYTES])
+{
+	const struct weft_summary_line *line = find_program_line(v);
+	char from[WEFT_DURATION_BYTES], to[WEFT_DURATION_BYTES];
+	int64_t from_ns, to_ns;
+	weft_viewer_times(v, &from_ns, &to_ns);
+	weft_duration_format(from, sizeof from, from_ns > 0 ? from_ns : 0);
+	weft_duration_format(to, sizeof to, to_ns < v->model->end_ns ? to_ns : v->model->end_ns);
+	snprintf(buf, WEFT_SUMMARY_BYTES, "trace %s \xc2\xb7 %s%sshown from %s to %s", v->name, line ? line->rest : "",
+	    line && *line->rest ? " \xc2\xb7 " : "", from, to);
 	return buf;
 }
 

@@ -14,6 +14,11 @@ const char *weft_viewer_summary(const struct weft_viewer *viewer, char buf[WEFT_
  * start and end.  Returns `buf`. */
 const char *weft_viewer_describe(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
 
+/* Write the two lines below a picture in a file: the program, and the trace, its record time and the visible interval.  Both
+ * return `buf`. */
+const char *weft_viewer_caption_title(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
+const char *weft_viewer_caption_facts(const struct weft_viewer *viewer, char buf[WEFT_SUMMARY_BYTES]);
+
 /* Writes which subset is shown, as "Everything \xe2\x80\xba only promises of request 64 "GET /"".  If the last action changed
  * nothing, the reason for that is written instead, until the next action.  Returns false if the whole trace is shown. */
 #define WEFT_CRUMB_BYTES 300

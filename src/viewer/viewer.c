@@ -4,6 +4,7 @@
 #include "analysis/queries/summary.h"
 #include "base/utf8.h"
 #include "draw/lane.h"
+#include "draw/sheet.h"
 #include "model/os_tracks.h"
 #include "viewer/findings.h"
 #include "viewer/live.h"
@@ -355,7 +356,13 @@ int weft_viewer_draw_file(
 	options.measure_ctx = measure_ctx;
 	options.no_axis = false;
 	higher.height_px += WEFT_DRAW_AXIS_PX;
-	return weft_gutter_draw_both(list, &higher, &options, v->panes[WEFT_PANE_GUTTER].width_px / v->scale, err);
+	int status = weft_gutter_draw_both(list, &higher, &options, v->panes[WEFT_PANE_GUTTER].width_px / v->scale, err);
+	if (status == WEFT_OK && v->legend)
+		status = weft_legend_draw(list, v->model, &options, err);
+	char title[WEFT_SUMMARY_BYTES], facts[WEFT_SUMMARY_BYTES];
+	const char *const cells[] = {weft_viewer_caption_title(v, title), weft_viewer_caption_facts(v, facts)};
+	const struct weft_sheet caption = {.rows = 2, .columns = 1, .cells = cells};
+	return status == WEFT_OK ? weft_sheet_draw(list, &caption, &options, err) : status;
 }
 
 unsigned weft_viewer_take_changes(struct weft_viewer *v)

@@ -266,6 +266,7 @@ void weft_viewer_set_measure(struct weft_viewer *viewer, weft_measure_fn *measur
 int weft_viewer_draw(struct weft_viewer *viewer, struct weft_error *err);
 
 /* Draws the picture as it is on the screen, with names and with the time axis below, into the caller's draw list, for a file.
+ * The legend follows if it is on the screen, and then the program, the trace and the visible interval.
  * If `measure` is not NULL, it measures the texts.  On failure (WEFT_ENOMEM) the draw list is empty. */
 int weft_viewer_draw_file(
     struct weft_viewer *viewer, struct weft_draw_list *list, weft_measure_fn *measure, void *measure_ctx, struct weft_error *err);

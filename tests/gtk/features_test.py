@@ -411,8 +411,9 @@ def picture_is_exported():
         with open(out, encoding='utf-8') as file:
             text = file.read()
         assert '<svg' in text and 'tcp-to-ip' in text
-        # Everything is at the same place as in the window; the times are below.
-        assert abs(float(re.search(r'<svg[^>]* height="(\d+)"', text)[1]) - height - 16) < 2, (text[:200], height)
+        assert re.search(r'>trace [^<]* shown from 0 ns to [^<]*<', text) and 'waits for a promise' not in text, text[-2000:]
+        # Everything is at the same place as in the window; the times and two lines about the trace are below.
+        assert abs(float(re.search(r'<svg[^>]* height="(\d+)"', text)[1]) - height - 16 - 46) < 2, (text[:200], height)
 
 
 def changed_file_is_reloaded():

@@ -388,6 +388,26 @@ static void test_legend_has_every_sign_and_the_corner_names_the_active_filter(vo
 }
 
 /* The tip of an arrow is a sentence; the arrows of the selected promise are drawn over the picture. */
+static void test_picture_for_a_file_has_a_title_and_on_request_the_legend(void **state)
+{
+	(void)state;
+	struct weft_viewer *v = open_text(SERVER);
+	struct weft_draw_list list = {0};
+	char facts[WEFT_SUMMARY_BYTES];
+	weft_viewer_set_name(v, "server.ctf");
+	weft_viewer_show(v, 200000, 400000);
+	for (int legend = 0; legend < 2; legend++) {
+		weft_viewer_set_legend(v, legend);
+		assert_int_equal(weft_viewer_draw_file(v, &list, NULL, NULL, NULL), WEFT_OK);
+		assert_non_null(strstr(weft_viewer_caption_facts(v, facts), "trace server.ctf \xc2\xb7 "));
+		assert_non_null(strstr(facts, "shown from 200 "));
+		assert_true(has_text(&list, facts));
+		assert_int_equal(has_text(&list, "waits for a promise"), legend);
+	}
+	weft_draw_finish(&list);
+	weft_viewer_destroy(v);
+}
+
 static void test_tips_describe_arrows(void **state)
 {
 	(void)state;
@@ -1183,6 +1203,7 @@ int main(void)
 	    cmocka_unit_test(test_drags_in_overview_and_ruler_move_or_measure),
 	    cmocka_unit_test(test_marks_are_drawn_over_the_picture),
 	    cmocka_unit_test(test_legend_has_every_sign_and_the_corner_names_the_active_filter),
+	    cmocka_unit_test(test_picture_for_a_file_has_a_title_and_on_request_the_legend),
 	    cmocka_unit_test(test_tips_describe_arrows),
 	    cmocka_unit_test(test_go_to_actions_follow_links),
 	    cmocka_unit_test(test_history_goes_back_and_forward),
