@@ -19,6 +19,7 @@
 #include "trace/format.h"
 #include "trace/packet.h"
 #include "trace/ring_snapshot.h"
+#include "wire/standby.h"
 #include "wire/wire.h"
 
 enum {
@@ -524,6 +525,22 @@ bool weft__image_has_several(const struct weft_image *image)
 	return defined > 1;
 }
 
+bool weft__image_stands_by(const struct weft_image *image)
+{
+	enum { MAX_PAGE_BYTES = 1 << 18 }; /* largest page size: the struct and padding to a page */
+	struct weft_standby page;
+	for (size_t i = 0; i < image->extent_count; i++) {
+		const struct weft_extent *extent = &image->extents[i];
+		const size_t head = offsetof(struct weft_standby, gate);
+		if (extent->bytes >= sizeof page && extent->bytes <= MAX_PAGE_BYTES &&
+		    weft__image_read(image, extent->address, &page, head) == head &&
+		    memcmp(page.mark, WEFT_STANDBY_MARK, sizeof page.mark) == 0 && page.self == extent->address &&
+		    weft__image_read(image, extent->address, &page, sizeof page) == sizeof page)
+			return !page.answer.is_on;
+	}
+	return false;
+}
+
 int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err)
 {
 	struct weft_image whole = *image;
@@ -537,7 +554,11 @@ int weft__image_search(struct weft_source *out, const struct weft_image *image, 
 		whole.extent_count = is_core ? core.count : 1;
 	}
 	struct search s = {.image = &whole};
-	int status = search_rings(&s, uuid, out, err);
+	const bool stands_by = !uuid && weft__image_stands_by(&whole);
+	int status = stands_by ? fail_search(&s, err, WEFT_EFORMAT, "the process stands by, and did not record")
+			       : search_rings(&s, uuid, out, err);
+	if (stands_by)
+		core.directory[0] = 0;
 	if (status == WEFT_EFORMAT && !uuid && core.directory[0])
 		status = fail_search(&s, err, WEFT_ENOENT,
 		    "the core dump contains no ring buffer; its process recorded into %.100s: open that directory",

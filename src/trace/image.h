@@ -35,12 +35,16 @@ struct weft_image {
 
 /* Makes a source of the packets of one ring in the image, and notes other rings.  `uuid` is the start of the ring's UUID in
  * hexadecimal digits.  If `uuid` is NULL, the newest ring with definitions is chosen: by wall clock, or by the recorder's clock
- * if the time of day is unknown.
+ * if the time of day is unknown; a process that stands by has none.
  *
  * On failure *out is unchanged, and the result is WEFT_EFORMAT (no such ring), WEFT_EINVAL (several UUIDs match), WEFT_ENOTSUP
  * or WEFT_ENOMEM.  Needs memory for the packets of that ring, and 80 bytes for each packet of any ring, for at most 2^20
  * packets. */
 int weft__image_search(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err);
+
+/* Returns whether the image, whose extents are known, is of a process that stands by and does not record (wire/standby.h).  Its
+ * memory may still contain packets of recordings that have ended. */
+bool weft__image_stands_by(const struct weft_image *image);
 
 /* Returns true if the image has definitions of at least two rings; searches the whole image.  Also returns false when out of
  * memory. */

@@ -182,11 +182,9 @@ static uint64_t next_data(const struct weft_image *image, uint64_t address, uint
 	return page * p->page_bytes > address ? page * p->page_bytes : address;
 }
 
-static int search_process(struct weft_source *out, struct process *p, const char *uuid, struct weft_error *err)
+static struct weft_image make_image(const char *name, struct process *p)
 {
-	char name[32];
-	snprintf(name, sizeof name, "process %ld", p->pid);
-	const struct weft_image image = {
+	return (struct weft_image){
 	    .name = name,
 	    .bytes = UINT64_MAX,
 	    .read = read_process,
@@ -196,7 +194,12 @@ static int search_process(struct weft_source *out, struct process *p, const char
 	    .ctx = p,
 	    .file = p->memory,
 	};
-	int status = p->extents.count ? weft__image_search(out, &image, uuid, err) : WEFT_EFORMAT;
+}
+
+static int search_process(struct weft_source *out, const struct weft_image *image, const char *uuid, struct weft_error *err)
+{
+	const struct process *p = get_process(image);
+	int status = p->extents.count ? weft__image_search(out, image, uuid, err) : WEFT_EFORMAT;
 	if (status == WEFT_EFORMAT && !uuid)
 		return weft_error_set(
 		    err, WEFT_EFORMAT, "process %ld is not recording: its memory contains no ring buffer", p->pid);
@@ -206,11 +209,15 @@ static int search_process(struct weft_source *out, struct process *p, const char
 int weft__source_open_process(struct weft_source *out, long pid, const char *uuid, struct weft_error *err)
 {
 	struct process p = {.pid = pid, .memory = -1, .pages = -1, .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
+	char name[32];
+	snprintf(name, sizeof name, "process %ld", pid);
 	int status = read_maps(&p, err);
-	if (status == WEFT_OK && (uuid || !p.directory[0] || weft_source_open(out, p.directory, NULL) < 0)) {
-		status = open_memory(&p, err);
-		if (status == WEFT_OK)
-			status = search_process(out, &p, uuid, err);
+	if (status == WEFT_OK) {
+		const int opened = open_memory(&p, err);
+		const struct weft_image image = make_image(name, &p);
+		const bool is_file = !uuid && p.directory[0] && (opened < 0 || !weft__image_stands_by(&image));
+		if (!is_file || weft_source_open(out, p.directory, NULL) < 0)
+			status = opened < 0 ? opened : search_process(out, &image, uuid, err);
 	}
 	if (p.memory >= 0)
 		close(p.memory);
