@@ -9,8 +9,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/program_name.h"
 
 enum { MAX_TRACES_PER_PROCESS = 10000 };
 
@@ -26,6 +29,7 @@ static void get_program_name(char name[16])
 		close(fd);
 	name[n < 0 ? 0 : n] = 0;
 	name[strcspn(name, "\n")] = 0;
+	weft_program_name(name, 16, (const char *)getauxval(AT_EXECFN));
 	for (char *c = name; *c; c++)
 		if ((unsigned char)*c <= ' ' || strchr("/,%", *c) || *c == 0x7f)
 			*c = '_';

@@ -19,6 +19,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "cli.h"
+#include "look/look.h"
 
 enum { BETWEEN_MS = 500, SPINS_PERCENT = 80, MAX_TASKS = 1000, NAME = 64 };
 
@@ -38,24 +39,20 @@ static int open_process(int proc, long pid)
 	return weft_named_folder(proc, name, WEFT_ANY_OWNER);
 }
 
-/* Reads the state, the CPU use and the name of a process.  Returns false if the process has ended or is a kernel thread. */
-static bool read_use(int folder, char *state, uint64_t *ticks, char name[NAME])
+/* Reads the state and the CPU use of a process.  Returns false if the process has ended or is a kernel thread. */
+static bool read_use(int folder, char *state, uint64_t *ticks)
 {
 	char text[1024];
 	uint64_t user = 0, kernel = 0, bytes = 0;
 	const bool is_there = weft_named_text(folder, "stat", text, sizeof text) > 0;
-	const char *after = is_there ? strrchr(text, ')') : NULL, *begin = is_there ? strchr(text, '(') : NULL;
-	if (!after || !begin ||
+	const char *after = is_there ? strrchr(text, ')') : NULL;
+	if (!after ||
 	    sscanf(after,
 		") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %*d %*d %*d %*d %*d %*d %*u %" SCNu64,
 		state, &user, &kernel, &bytes) != 4 ||
 	    bytes == 0)
 		return false;
 	*ticks = user + kernel;
-	const size_t length = (size_t)(after - begin - 1) < NAME - 1 ? (size_t)(after - begin - 1) : NAME - 1;
-	memcpy(name, begin + 1, length);
-	name[length] = 0;
-	weft_utf8_sanitize(name);
 	return true;
 }
 
@@ -133,12 +130,12 @@ static bool list_processes(int proc, process_list *out)
 	DIR *list = weft_named_list(proc);
 	bool has_memory = list != NULL;
 	for (struct dirent *e; has_memory && (e = readdir(list));) {
-		char *end, state, name[NAME];
+		char *end, state;
 		struct stat st;
 		const long pid = strtol(e->d_name, &end, 10);
 		const int folder = pid > 0 && !*end && pid != getpid() ? open_process(proc, pid) : -1;
 		uint64_t ticks;
-		if (folder >= 0 && fstat(folder, &st) == 0 && st.st_uid == geteuid() && read_use(folder, &state, &ticks, name)) {
+		if (folder >= 0 && fstat(folder, &st) == 0 && st.st_uid == geteuid() && read_use(folder, &state, &ticks)) {
 			struct process *slot = weft_vec_push(out);
 			has_memory = slot != NULL;
 			if (slot)
@@ -166,11 +163,13 @@ static bool put_process(int proc, const struct process *p, uint64_t begin_ns)
 	uint64_t ticks;
 	const int folder = open_process(proc, p->pid);
 	bool is_put = false;
-	if (folder >= 0 && read_use(folder, &state, &ticks, name)) {
+	if (folder >= 0 && read_use(folder, &state, &ticks)) {
 		const uint64_t passed_ns = now_ns() - begin_ns, tick_ns = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 		const uint64_t used = (ticks - p->cpu_ticks) * tick_ns * 100 / passed_ns,
 			       ready = (read_ready_ns(folder) - p->ready_ns) * 100 / passed_ns;
 		is_put = true;
+		weft_look_program_name(name, sizeof name, p->pid);
+		weft_utf8_sanitize(name);
 		if (state == 'T')
 			printf("%ld %s is stopped by a signal; to continue it: kill -CONT %ld\n", p->pid, name, p->pid);
 		else if (used >= SPINS_PERCENT || (ready >= SPINS_PERCENT && used > 0))

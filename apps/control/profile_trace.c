@@ -32,12 +32,12 @@ static void free_text(struct weft_str text)
 static size_t get_module(struct profile_trace *t, const struct weft_look_module *module, uint8_t role)
 {
 	for (size_t i = 0; i < t->modules.count; i++)
-		if (t->modules.items[i].address == module->bias && strcmp(t->modules.items[i].path.ptr, module->path) == 0)
+		if (t->modules.items[i].address == module->bias && strcmp(t->modules.items[i].path.ptr, module->known_path) == 0)
 			return i;
 	struct weft_module *added = weft_vec_push(&t->modules);
 	if (!added)
 		return SIZE_MAX;
-	*added = (struct weft_module){.path = copy_text(module->path),
+	*added = (struct weft_module){.path = copy_text(module->known_path),
 	    .build_id = copy_text(module->build_id),
 	    .address = module->bias,
 	    .size = module->end - module->begin,

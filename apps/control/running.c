@@ -20,6 +20,7 @@
 #include "cli/feature_list.h"
 #include "ctf/foreign.h"
 #include "features-built.h"
+#include "look/look.h"
 
 /* Time for the next event of the program. */
 #define BEGIN_NS INT64_C(2000000000)
@@ -36,17 +37,12 @@ int running_parse_pid(const char *verb, const char *operand, long *pid)
 
 void running_default_directory(long pid, char *out, size_t size)
 {
-	char path[48], name[64] = "program";
-	snprintf(path, sizeof path, "/proc/%ld/comm", pid);
-	FILE *file = fopen(path, "re");
-	if (file && fgets(name, sizeof name, file))
-		name[strcspn(name, "\n")] = 0;
-	if (file)
-		fclose(file);
+	char name[64];
+	weft_look_program_name(name, sizeof name, pid);
 	for (char *c = name; *c; c++)
 		if ((unsigned char)*c <= ' ' || strchr("/,%", *c) || *c == 0x7f)
 			*c = '_';
-	snprintf(out, size, "%s.weft", name);
+	snprintf(out, size, "%s.weft", name[0] ? name : "program");
 }
 
 /* Makes the directory, which the process itself writes to: it belongs to the user of the process. */

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/complete.h"
 #include "deadline.h"
+#include "look/look.h"
 #include "running.h"
 #include "wake.h"
 #include "wire/standby.h"
@@ -72,16 +73,19 @@ static bool read_page(struct standby_process *s)
 	       s->page.self == s->at;
 }
 
-static void read_name(struct standby_process *s)
+/* Returns whether the user may mean the process by a name: that of its program, or that of its first OS thread, as in ps. */
+static bool has_name(const struct standby_process *s, const char *name)
 {
-	char path[48];
+	char path[48], present[64] = "";
+	if (!strcmp(s->name, name))
+		return true;
 	snprintf(path, sizeof path, "/proc/%ld/comm", s->pid);
 	FILE *file = fopen(path, "re");
-	if (!file || !fgets(s->name, sizeof s->name, file))
-		s->name[0] = 0;
-	s->name[strcspn(s->name, "\n")] = 0;
+	if (file && fgets(present, sizeof present, file))
+		present[strcspn(present, "\n")] = 0;
 	if (file)
 		fclose(file);
+	return !strcmp(present, name);
 }
 
 /* Returns 1 if the process is on standby, 0 if it is not, or -errno. */
@@ -113,7 +117,8 @@ static int find_standby(struct standby_process *s, long pid)
 		fclose(maps);
 	if (!found && s->memory_fd >= 0)
 		close(s->memory_fd);
-	read_name(s);
+	if (found)
+		weft_look_program_name(s->name, sizeof s->name, pid);
 	return error ? -error : found;
 }
 
@@ -362,7 +367,7 @@ static int control_operand(
 	standby_processes all = {0};
 	bool whole = find_all_standby(&all), any = false;
 	for (size_t i = 0; i < all.count; i++)
-		if (!strcmp(all.items[i]->name, operand)) {
+		if (has_name(all.items[i], operand)) {
 			char number[24];
 			snprintf(number, sizeof number, "%ld", all.items[i]->pid);
 			const int one = control_operand(number, r, ring, timeout_ns);

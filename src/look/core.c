@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/program_name.h"
 #include "base/search.h"
 #include "base/sort.h"
 #include "look/loops.h"
@@ -34,6 +35,8 @@ struct core {
 	int file;
 	uint64_t size;
 	WEFT_VEC(struct piece) pieces;
+	unsigned char vector[1024]; /* auxiliary vector */
+	size_t vector_bytes;
 };
 
 static size_t read_file(const struct core *core, uint64_t offset, void *to, size_t bytes)
@@ -175,7 +178,7 @@ static bool read_files(struct look_target *t, const unsigned char *bytes, size_t
 	return whole;
 }
 
-static bool read_notes(struct look_target *t, const struct core *core, uint64_t offset, uint64_t bytes)
+static bool read_notes(struct look_target *t, struct core *core, uint64_t offset, uint64_t bytes)
 {
 	const size_t size = bytes < MAX_NOTES ? (size_t)bytes : MAX_NOTES;
 	const size_t there = core->size > offset ? (core->size - offset < size ? (size_t)(core->size - offset) : size) : 0;
@@ -194,6 +197,10 @@ static bool read_notes(struct look_target *t, const struct core *core, uint64_t 
 		switch (type) {
 		case NT_PRSTATUS: whole = read_status(t, at, content); break;
 		case NT_PRPSINFO: read_process_info(t, at, content); break;
+		case NT_AUXV:
+			core->vector_bytes = content < sizeof core->vector ? content : sizeof core->vector;
+			memcpy(core->vector, at, core->vector_bytes);
+			break;
 		case NT_FILE: whole = read_files(t, at, content); break;
 		default: break;
 		}
@@ -301,6 +308,18 @@ bool weft_look_is_core(const unsigned char *bytes, size_t size)
 	return size >= TYPE + 2 && memcmp(bytes, ELFMAG, SELFMAG) == 0 && weft_load_u16(bytes + TYPE) == ET_CORE;
 }
 
+/* Reads the names of the process, after its modules.  Returns false without memory. */
+static bool read_names(struct look_target *t, const struct core *core)
+{
+	char path[WEFT_PROGRAM_PATH_BYTES];
+	uint64_t entry;
+	struct stat st;
+	if (!weft__look_read_start(t, core->vector, core->vector_bytes, path, sizeof path, &entry))
+		return true;
+	weft_program_name(t->process, sizeof t->process, path);
+	return fstat(core->file, &st) || st.st_uid != geteuid() || weft__look_set_known_path(t, entry, path);
+}
+
 static int look(struct look_target *t, struct core *core, struct weft_error *err)
 {
 	Elf64_Ehdr head;
@@ -314,7 +333,7 @@ static int look(struct look_target *t, struct core *core, struct weft_error *err
 	if (t->threads.count == 0)
 		return weft_error_set(
 		    err, WEFT_EFORMAT, "the core dump has no OS thread: the file is cut off, or is a dump of a virtual machine");
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
+	if (!weft__look_find_modules(t) || !read_names(t, core) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
 	    !weft__look_find_contexts(t) || !weft__look_find_python(t) || !weft__look_find_v8(t))
 		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	return WEFT_OK;

@@ -22,6 +22,7 @@ enum {
 /* A file of machine code that the target has mapped.  The struct's texts live as long as the request. */
 struct weft_look_module {
 	const char *path, *build_id; /* hexadecimal digits; "": unknown */
+	const char *known_path;      /* path of the same file by which the user knows it (base/program_name.h); often `path` */
 	uint64_t bias;               /* difference between addresses in memory and addresses in the file */
 	uint64_t begin, end;         /* addresses in memory */
 };
@@ -76,6 +77,9 @@ int weft_look_process(struct weft_trace **out, long pid, weft_look_unwind_fn *un
 /* Makes a trace of an ELF core dump of a process, which the kernel or gcore wrote.  Fails like weft_look_process(), or with
  * WEFT_EFORMAT (no core dump, or without any thread) or WEFT_EIO.  The caller keeps the descriptor. */
 int weft_look_core(struct weft_trace **out, int file, const char *name, weft_look_unwind_fn *unwind, struct weft_error *err);
+
+/* Writes the name under which the program of a process was started; its present name, if the kernel refuses access; or "". */
+void weft_look_program_name(char *out, size_t size, long pid);
 
 /* Files of machine code that a process has mapped. */
 struct weft_look_modules;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/named.h"
+#include "base/program_name.h"
 #include "look/exported.h"
 #include "look/loops.h"
 #include "look/python.h"
@@ -280,14 +281,50 @@ static void look_again(struct look_target *t, int folder)
 		close(tasks);
 }
 
-static void read_names(struct look_target *t, int folder)
+/* Reads the name under which the program was started.  Returns false if only the present name is known; otherwise writes the
+ * path with which the program was started. */
+static bool read_program_name(
+    const struct look_target *t, int folder, char *name, size_t size, char path[WEFT_PROGRAM_PATH_BYTES], uint64_t *entry)
 {
-	if (weft_named_text(folder, "comm", t->process, sizeof t->process) > 0)
-		cut_line(t->process);
+	enum { VECTOR_BYTES = 1024 };
+	char vector[VECTOR_BYTES];
+	name[0] = 0;
+	if (weft_named_text(folder, "comm", name, size) > 0)
+		cut_line(name);
+	const long bytes = weft_named_text(folder, "auxv", vector, sizeof vector);
+	if (bytes <= 0 ||
+	    !weft__look_read_start(t, (const unsigned char *)vector, (size_t)bytes, path, WEFT_PROGRAM_PATH_BYTES, entry))
+		return false;
+	weft_program_name(name, size, path);
+	return true;
+}
+
+/* Reads the names of the process, after its modules.  Returns false without memory. */
+static bool read_names(struct look_target *t, int folder)
+{
+	char started_as[WEFT_PROGRAM_PATH_BYTES];
+	uint64_t entry;
+	const bool is_known = read_program_name(t, folder, t->process, sizeof t->process, started_as, &entry);
 	const long n = weft_named_text(folder, "cmdline", t->command, sizeof t->command);
 	for (long i = 0; i + 1 < n; i++)
 		if (!t->command[i])
 			t->command[i] = ' ';
+	struct stat st;
+	return !is_known || fstat(folder, &st) || st.st_uid != geteuid() || weft__look_set_known_path(t, entry, started_as);
+}
+
+void weft_look_program_name(char *out, size_t size, long pid)
+{
+	char path[FOLDER_NAME], started_as[WEFT_PROGRAM_PATH_BYTES];
+	const struct look_target target = {.pid = pid, .read = read_process};
+	uint64_t entry;
+	snprintf(path, sizeof path, "/proc/%ld", pid);
+	const int folder = weft_users_folder(path);
+	out[0] = 0;
+	if (folder < 0)
+		return;
+	(void)read_program_name(&target, folder, out, size, started_as, &entry);
+	close(folder);
 }
 
 /* ---- Descriptors ---- */
@@ -356,10 +393,9 @@ static int look(struct look_target *t, int folder, struct weft_error *err)
 		status = read_threads(t, folder, err);
 	if (status < 0)
 		return status;
-	read_names(t, folder);
 	nanosleep(&pause, NULL);
 	t->now_ns = now_ns(CLOCK_MONOTONIC);
-	if (!weft__look_find_modules(t) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
+	if (!weft__look_find_modules(t) || !read_names(t, folder) || !weft__look_copy_memory(t) || !weft__look_find_loops(t) ||
 	    !weft__look_find_contexts(t) || !weft__look_find_python(t) || !weft__look_find_v8(t))
 		return fail_memory(err);
 	look_again(t, folder);
@@ -408,7 +444,7 @@ int weft_look_modules_open(struct weft_look_modules **out, long pid, struct weft
 	}
 	modules->target = (struct look_target){.pid = pid, .read = read_process};
 	int status = read_maps(&modules->target, folder, err);
-	if (status == WEFT_OK && !weft__look_find_modules(&modules->target))
+	if (status == WEFT_OK && (!weft__look_find_modules(&modules->target) || !read_names(&modules->target, folder)))
 		status = fail_memory(err);
 	close(folder);
 	if (status == WEFT_OK)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "base/program_name.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -112,8 +113,13 @@ static bool add_module(struct look_target *t, size_t first, size_t end)
 	struct weft_look_module *slot = weft_vec_push(&t->modules);
 	if (!slot)
 		return false;
-	*slot = (struct weft_look_module){strdup(map->path), strdup(build_id), bias, map->begin, t->maps.items[end - 1].end};
-	return slot->path && slot->build_id;
+	*slot = (struct weft_look_module){.path = strdup(map->path),
+	    .build_id = strdup(build_id),
+	    .known_path = strdup(map->path),
+	    .bias = bias,
+	    .begin = map->begin,
+	    .end = t->maps.items[end - 1].end};
+	return slot->path && slot->build_id && slot->known_path;
 }
 
 bool weft__look_find_modules(struct look_target *t)
@@ -135,6 +141,37 @@ bool weft__look_find_modules(struct look_target *t)
 		end = files;
 	}
 	return whole;
+}
+
+/* ---- The start of the program ---- */
+
+bool weft__look_read_start(
+    const struct look_target *t, const unsigned char *vector, size_t bytes, char *path, size_t size, uint64_t *entry)
+{
+	enum { PAIR = 16 };
+	uint64_t at = 0;
+	*entry = 0;
+	for (size_t i = 0; i + PAIR <= bytes; i += PAIR) {
+		const uint64_t type = weft_load_u64(vector + i), value = weft_load_u64(vector + i + 8);
+		at = type == AT_EXECFN ? value : at;
+		*entry = type == AT_ENTRY ? value : *entry;
+	}
+	const size_t got = at ? t->read(t, at, path, size) : 0;
+	return memchr(path, 0, got) != NULL;
+}
+
+bool weft__look_set_known_path(struct look_target *t, uint64_t entry, const char *started_as)
+{
+	char path[WEFT_PROGRAM_PATH_BYTES];
+	const struct weft_look_module *found = weft__look_module(t, entry);
+	if (!found)
+		return true;
+	struct weft_look_module *module = &t->modules.items[found - t->modules.items];
+	snprintf(path, sizeof path, "%s", module->path);
+	weft_program_path(path, sizeof path, started_as, module->path);
+	free((char *)(uintptr_t)module->known_path);
+	module->known_path = strdup(path);
+	return module->known_path != NULL;
 }
 
 /* ---- Copies ---- */
@@ -182,6 +219,7 @@ void weft__look_free(struct look_target *t)
 	for (size_t i = 0; i < t->modules.count; i++) {
 		free((char *)(uintptr_t)t->modules.items[i].path);
 		free((char *)(uintptr_t)t->modules.items[i].build_id);
+		free((char *)(uintptr_t)t->modules.items[i].known_path);
 	}
 	for (size_t i = 0; i < t->threads.count; i++) {
 		struct look_thread *thread = &t->threads.items[i];

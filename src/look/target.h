@@ -71,7 +71,7 @@ typedef WEFT_VEC(struct look_loop) look_loops;
 struct look_target {
 	long pid;
 	bool is_core;
-	char process[LOOK_NAME];
+	char process[LOOK_NAME]; /* name under which the program was started (base/program_name.h) */
 	char command[256];
 	int64_t now_ns;  /* monotonic time at which the target was read; 1 s for a core dump */
 	int64_t wall_ns; /* the same moment */
@@ -105,6 +105,15 @@ bool weft__look_add_map(struct look_target *target, const struct look_map *map);
 
 /* Sorts the mappings, and finds the modules in them.  False: no memory. */
 bool weft__look_find_modules(struct look_target *target);
+
+/* Reads the path with which the program was started, as an auxiliary vector tells it.  *entry is the address of the program's
+ * first instruction; 0: unknown.  Returns false if the path is unknown. */
+bool weft__look_read_start(
+    const struct look_target *target, const unsigned char *vector, size_t bytes, char *path, size_t size, uint64_t *entry);
+
+/* Sets the path by which the user knows the executable, after the modules were found.  Only a process of this user, who may as
+ * well name any path on the command line, may choose a path that is looked up.  Returns false without memory. */
+bool weft__look_set_known_path(struct look_target *target, uint64_t entry, const char *started_as);
 
 /* Copies for each thread the stack, and the words near its futex.  False: no memory. */
 bool weft__look_copy_memory(struct look_target *target);

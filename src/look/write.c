@@ -108,8 +108,8 @@ static uint16_t find_module(struct writer *w, const struct weft_look_module *mod
 		      .key = (uint16_t)w->module_count,
 		      .address = module->bias,
 		      .size = module->end - module->bias,
-		      .text = module->path,
-		      .text_bytes = (uint32_t)strlen(module->path),
+		      .text = module->known_path,
+		      .text_bytes = (uint32_t)strlen(module->known_path),
 		      .second = module->build_id,
 		      .second_bytes = (uint32_t)strlen(module->build_id)});
 	return (uint16_t)w->module_count;
@@ -316,7 +316,10 @@ static const char *name_thread(const struct look_target *t, const struct look_th
 	const char *start = weft__look_start_function(t, thread);
 	if (thread->tid == t->pid)
 		return "main";
-	return (!thread->name[0] || strcmp(thread->name, t->process) == 0) && start ? start : thread->name;
+	const struct look_thread *first = weft__look_thread(t, t->pid);
+	const bool is_inherited =
+	    !thread->name[0] || !strcmp(thread->name, t->process) || (first && !strcmp(thread->name, first->name));
+	return is_inherited && start ? start : thread->name;
 }
 
 static int64_t get_start_ns(const struct writer *w, int64_t tid)

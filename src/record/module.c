@@ -8,6 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/program_name.h"
 #include "record/host.h"
 
 /* Paths that are read at the start of the recording, because later the program may not be allowed to query them. */
@@ -17,6 +18,7 @@ void weft__modules_start(void)
 {
 	ssize_t n = readlink("/proc/self/exe", program_path, sizeof program_path - 1);
 	program_path[n < 0 ? 0 : n] = 0;
+	weft_program_path(program_path, sizeof program_path, (const char *)getauxval(AT_EXECFN), "/proc/self/exe");
 	if (!getcwd(start_folder, sizeof start_folder))
 		start_folder[0] = 0;
 }

@@ -30,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,6 +40,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/program_name.h"
 #include "record/host.h"
 
 #define DEFINITIONS_BYTES 65536u
@@ -1000,6 +1002,7 @@ static int read_info_on_fd_thread(void *data)
 	size_t n = read_file("/proc/self/comm", info->process, sizeof info->process);
 	while (n && info->process[n - 1] == '\n')
 		info->process[--n] = 0;
+	weft_program_name(info->process, sizeof info->process, (const char *)getauxval(AT_EXECFN));
 	n = read_file("/proc/self/cmdline", info->command, sizeof info->command);
 	while (n && !info->command[n - 1])
 		n--;

@@ -152,6 +152,38 @@ def a_loop_that_is_older_is_recorded_with_its_handles():
         program.kill()
 
 
+def a_program_has_the_name_under_which_it_was_started():
+    """The program is started by a symbolic link, and gives its first thread another name, as redis-server and Node.js 24 do."""
+    os.symlink(server, 'till')
+    with Server('renamed', path=os.path.abspath('till')) as program:
+        expect('its present name', open(f'/proc/{program.pid}/comm', encoding='utf-8').read(), 'till-thread\n')
+        with Load(program):
+            begun = run('on', program.pid)
+            if f'{program.pid}  till  records into {os.getcwd()}/till.weft/till-{program.pid}' not in begun.stdout:
+                fail(f'weft on: {begun}')
+            for name in 'till-thread', 'till':
+                expect(f'weft off {name}', run('off', name).returncode, 0)
+                expect('weft on', run('on', program.pid).returncode, 0)
+            run('off', program.pid)
+        for what in os.listdir('till.weft'):
+            information = run('info', f'till.weft/{what}').stdout
+            if not re.search('^process +till$', information, re.M):
+                fail(f'weft info: {information}')
+        if re.search('attach-server', run('events', f'till.weft/till-{program.pid}').stdout):
+            fail('a function is said to be in attach-server')
+        waits = run('waits', program.pid).stdout
+        if not re.search(rf'seen once, at .*: till \(process {program.pid}\)', waits) or 'attach-server' in waits:
+            fail(f'weft waits: {waits}')
+
+
+def a_program_whose_recording_has_ended_is_looked_at():
+    with Server() as program:
+        record(program.pid, 'over', lambda: program.ask(40))
+        waits = run('waits', program.pid)
+        if 'seen once' not in waits.stdout or waits.stderr:
+            fail(f'weft waits: {waits}')
+
+
 def a_program_that_ends_ends_the_recording():
     with Server() as program:
         with subprocess.Popen([weft, 'record', '--pid', str(program.pid), '-o', 'ends'], stderr=subprocess.PIPE, text=True) as command:
@@ -209,6 +241,8 @@ with tempfile.TemporaryDirectory() as folder:
     a_program_is_recorded_and_runs_on_as_before()
     if loop:
         a_loop_that_is_older_is_recorded_with_its_handles()
+    a_program_has_the_name_under_which_it_was_started()
+    a_program_whose_recording_has_ended_is_looked_at()
     a_program_that_ends_ends_the_recording()
     rounds_under_load_lose_no_answer()
     programs_that_cannot_be_recorded_are_refused_with_a_reason()

@@ -1,7 +1,7 @@
-/* server.c: `server [seccomp|traced]` prints its port and returns each line that it gets.
+/* server.c: `server [seccomp|traced|renamed]` prints its port and returns each line that it gets.
  *
  * A thread allocates memory all the time.  With `seccomp` the process has a filter, with `traced` its child is the server and is
- * traced by it.  SPDX-License-Identifier: ISC */
+ * traced by it; with `renamed` the first thread has another name than the program.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -102,6 +102,8 @@ int main(int argc, char **argv)
 		filter_calls();
 	if (argc > 1 && !strcmp(argv[1], "traced"))
 		trace_child();
+	if (argc > 1 && !strcmp(argv[1], "renamed"))
+		prctl(PR_SET_NAME, "till-thread");
 	if (pthread_create(&thread, NULL, allocate, NULL))
 		return 6;
 	serve(listen_here());
