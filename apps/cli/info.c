@@ -311,6 +311,8 @@ static void put_text(
 	    model->snapshot_reason_count ? &model->snapshot_reasons[model->snapshot_reason_count - 1] : NULL;
 	if (info->is_seen_once)
 		puts("state      seen once: weft read the memory of the process, without a recording");
+	else if (info->is_stopped)
+		puts("state      stopped: the recording ended while the program went on");
 	else if (info->unfinished)
 		printf(
 		    "state      not finished: the program %s\n", info->has_died ? "was killed, or exited without ending the trace"

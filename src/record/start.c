@@ -168,13 +168,17 @@ static void improve_frequency(uint64_t clock, uint64_t wall_ns)
 	m->clock_origin_ns = (int64_t)recording_info.begin_wall_ns - weft__ticks_ns(recording_info.begin_clock, m->clock_hz);
 }
 
-/* Ends the recording; `is_exiting` says whether the process ends.  At the end of a process, its other OS threads still run
+/* State of the program when its recording ends. */
+enum end { EXITS, STOPS_ITSELF, GOES_ON };
+
+/* Ends the recording.  At the end of a process, its other OS threads still run
  * although destructors have run, so the process must exit as fast as without a recording.  Rings are then not unmapped, because
  * that takes milliseconds, and the kernel does it anyway. */
-static void finish_recording(bool is_exiting)
+static void finish_recording(enum end end)
 {
 	if (weft__target == WEFT__TARGET_NONE)
 		return;
+	recording_info.metadata.state = end == GOES_ON ? "stopped" : "finished";
 	weft__abi_end();
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	weft__threads_retire();
@@ -185,16 +189,13 @@ static void finish_recording(bool is_exiting)
 		uint64_t clock = 0, wall = 0;
 		weft__clock_pair(&clock, &wall);
 		improve_frequency(clock, wall);
-		recording_info.metadata.state = "finished";
 		weft__trace_dir_end(&recording_info.metadata, weft__threads());
 		weft__sigbus_end();
 	}
-	if (!is_exiting)
+	if (end != EXITS)
 		weft__threads_unmap();
-	if (weft__target == WEFT__TARGET_BUFFER) {
-		recording_info.metadata.state = "finished";
+	if (weft__target == WEFT__TARGET_BUFFER)
 		weft__buffer_metadata(&recording_info.metadata);
-	}
 	weft__recording.definitions.storage.base = NULL;
 	weft__define_unlock();
 	weft__target = WEFT__TARGET_NONE;
@@ -203,7 +204,7 @@ static void finish_recording(bool is_exiting)
 
 void weft__stop_locked(void)
 {
-	finish_recording(false);
+	finish_recording(GOES_ON);
 }
 
 int weft__start_as(const struct weft_record_options *options, size_t bytes)
@@ -246,7 +247,7 @@ static void stop_recording(bool is_exiting)
 	if (weft__is_unannounced_child())
 		weft__reset_after_fork();
 	weft__threads_lock();
-	finish_recording(is_exiting);
+	finish_recording(is_exiting ? EXITS : STOPS_ITSELF);
 	weft__threads_unlock();
 	errno = saved;
 }

@@ -717,6 +717,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		const struct weft_trace_info *part_info = &j->parts[i].trace->info;
 		int64_t until_ns = part_info->until_ns ? convert_time(j, &j->parts[i], part_info->until_ns) : 0;
 		info->unfinished |= part_info->unfinished;
+		info->is_stopped |= part_info->is_stopped;
 		info->is_seen_once = part_info->is_seen_once && (i == 0 || info->is_seen_once);
 		info->seen_wall_ns = i == 0 ? part_info->seen_wall_ns : info->seen_wall_ns;
 		info->wrapped |= part_info->wrapped;
@@ -729,6 +730,7 @@ static bool fill_info(struct joined *j, const struct weft_trace_info *first, str
 		j->part_infos[i].uuid = part_info->uuid;
 		j->part_infos[i].pid = part_info->pid;
 		j->part_infos[i].unfinished = part_info->unfinished;
+		j->part_infos[i].is_stopped = part_info->is_stopped;
 		j->part_infos[i].has_died = part_info->has_died;
 		j->part_infos[i].wrapped = part_info->wrapped;
 		j->part_infos[i].lost_no_stream = part_info->lost_no_stream;

@@ -146,7 +146,8 @@ int weft__native_metadata(struct weft_trace *trace, const unsigned char *bytes, 
 		trace->info.pid = (uint64_t)number;
 	n->is_ring = is_word(find_string(n, text, "mode"), "ring");
 	struct weft_str state = find_string(n, text, "state");
-	n->is_finished = is_word(state, "finished");
+	trace->info.is_stopped = is_word(state, "stopped");
+	n->is_finished = is_word(state, "finished") || trace->info.is_stopped;
 	trace->info.is_seen_once = is_word(state, "seen");
 	if (trace->info.is_seen_once && find_number(text, "env {", "seen_ns", &number))
 		trace->info.seen_wall_ns = number;

@@ -153,6 +153,7 @@ static int make_metadata(const struct weft_trace *trace, const struct weft_trace
 	    .extra_count = n->extras.count,
 	    .mode = n->is_ring ? "ring" : "grow",
 	    .state = info->is_seen_once ? "seen"
+		     : info->is_stopped ? "stopped"
 		     : n->is_finished   ? "finished"
 					: "recording",
 	    .seen_ns = info->seen_wall_ns,

@@ -123,7 +123,7 @@ struct weft_part {
 	const char *name;          /* name of the process, with its pid or host if another part has the same name: "node@b" */
 	const unsigned char *uuid; /* as in weft_trace_info */
 	uint64_t pid;
-	bool unfinished, has_died, wrapped; /* as in weft_trace_info */
+	bool unfinished, has_died, is_stopped, wrapped; /* as in weft_trace_info */
 	/* true if the part counted ticks of the first part's clock; otherwise its times are aligned by wall clock, or with the
 	 * error bound_ns */
 	bool is_same_clock;
@@ -152,6 +152,7 @@ struct weft_trace_info {
 	int64_t clock_origin_ns;
 	bool has_origin;
 	bool unfinished; /* true if the program did not end the trace: the program still records, or was killed */
+	bool is_stopped; /* true if another process ended the recording, and the program went on */
 	bool has_died;   /* true if the trace is unfinished, and weft record saw the process end, at until_ns */
 	/* time (as in weft_event.time_ns) until which the process lived at least; 0 for the time of its last event */
 	int64_t until_ns;

@@ -89,6 +89,9 @@ int weft_notes_fill(struct weft_rows *rows, const struct weft_model *model, stru
 		else if (model->snapshot_reason_count > 0 && model->snapshot_reasons[model->snapshot_reason_count - 1].runs_on)
 			ADD(false, "Promises pending at the right edge may have ended since.",
 			    "This trace is a snapshot: the program was still running.");
+		else if (model->trace->is_stopped)
+			ADD(false, "Promises pending at the right edge may have ended since.",
+			    "The recording ended while the program went on.");
 		else if (model->trace->is_seen_once)
 			ADD(false,
 			    "The right edge of the picture shows what each OS thread waits for; what happened before is not "

@@ -250,7 +250,7 @@ struct weft_metadata {
 	const char *clock_measured;           /* source of the frequency: "exact", "measured", "hurried" */
 	const char *host, *process, *command; /* NULL if unknown */
 	const char *runtimes;                 /* runtimes and functions that the recorder intercepted; NULL if there are none */
-	const char *mode, *state;             /* mode "ring" or "grow"; state "recording", "finished" or "seen" */
+	const char *mode, *state;             /* mode "ring" or "grow"; state "recording", "finished", "stopped" or "seen" */
 	int64_t seen_ns; /* for the state "seen": time when memory was looked at, in ns since 1970; 0 for other states */
 	uint64_t pid;
 	const char *recorder; /* "BOOT NAMESPACE PID START": a unique name of the process; NULL if it is unknown */

@@ -149,6 +149,10 @@ def a_loop_that_is_older_is_recorded_with_its_handles():
         expect('the program', program.stdout.readline(), 'ready\n')
         record(program.pid, 'loop', wait_for_handles)
         expect('the status of the program', program.poll(), None)
+        story, information = run('explain', 'loop').stdout, run('info', 'loop').stdout
+        # The loop does not return because the program is to run on.
+        if re.search('^alive', story, re.M) or 'the recording ended while the program went on' not in information:
+            fail(f'the end of the recording is taken for that of the program: {story}{information}')
         program.kill()
 
 

@@ -299,6 +299,13 @@ static bool is_helper(const struct weft__finder *f, uint32_t loop, const uint32_
 	       maker != WEFT_NONE && maker != WEFT_SYSTEM;
 }
 
+/* Returns whether it is no fault that a loop runs: only the recording has ended, and no signal has asked the program to end. */
+static bool may_run_on(const struct weft__finder *f, uint32_t loop)
+{
+	int64_t came_ns;
+	return weft__completeness_of(f->completeness, f->model, loop)->stopped && find_end_signal(f, loop, &came_ns) == WEFT_NONE;
+}
+
 void weft__find_alive(struct weft__finder *f)
 {
 	const struct weft_model *m = f->model;
@@ -318,7 +325,8 @@ void weft__find_alive(struct weft__finder *f)
 		const bool is_inner =
 		    weft_kind_has(m->promises[waiter_of[p]].kind, WEFT_TRAIT_LOOP) && has_own_keepers(f, waiter_of[p]);
 		/* A loop that no promise keeps alive runs until the program stops it. */
-		if (f->idle_at_end[m->promises[p].stream] && keepers && !is_inner && !is_helper(f, p, waiter_of))
+		if (!may_run_on(f, p) && f->idle_at_end[m->promises[p].stream] && keepers && !is_inner &&
+		    !is_helper(f, p, waiter_of))
 			loops[count++] = (struct loop){f->types.of[p], m->promises[p].site, p, keepers};
 	}
 	if (count > 0)

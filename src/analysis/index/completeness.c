@@ -34,6 +34,7 @@ static void merge_completeness(struct weft__completeness *to, const struct weft_
 	to->clipped |= of->clipped;
 	to->absent |= of->absent;
 	to->end_missing |= of->end_missing;
+	to->stopped |= of->stopped;
 	to->died |= of->died;
 	to->seen |= of->seen;
 	to->wrapped |= of->wrapped;
@@ -54,14 +55,16 @@ struct weft__completeness *weft__completeness_find(const struct weft_model *m)
 		const struct weft_part *part = &info->parts[i];
 		completeness[i] = (struct weft__completeness){.lost = part->gap_count > 0,
 		    .unplaced = part->lost_no_stream > 0 || part->unplaced_count > 0,
-		    .end_missing = part->unfinished,
+		    .end_missing = part->unfinished || part->is_stopped,
+		    .stopped = part->is_stopped,
 		    .died = part->has_died,
 		    .wrapped = part->wrapped};
 	}
 	if (!info->part_count)
 		completeness[0] = (struct weft__completeness){.lost = info->gap_count > 0,
 		    .unplaced = info->lost_no_stream > 0 || info->unplaced_count > 0,
-		    .end_missing = info->unfinished,
+		    .end_missing = info->unfinished || info->is_stopped,
+		    .stopped = info->is_stopped,
 		    .died = info->has_died,
 		    .wrapped = info->wrapped};
 	bool all_cut_ran_on = m->snapshot_reason_count > 0;
@@ -137,6 +140,7 @@ const char *weft__completeness_text(const struct weft__completeness *completenes
 	       : completeness->clipped       ? "the end of the trace is missing"
 	       : completeness->seen          ? "the program was looked at once, without a recording"
 	       : completeness->died          ? "the program did not end the trace: it was killed, or exited abruptly"
+	       : completeness->stopped       ? "the recording ended while the program went on"
 	       : completeness->still_running ? "the program did not end the trace: it was running when this copy was made"
 	       : completeness->end_missing   ? "the program did not end the trace: it still runs, or was killed"
 	       : completeness->wrapped       ? "the ring was overwritten: the trace has only the newest events"

@@ -11,6 +11,7 @@ struct weft__completeness {
 	bool clipped;       /* the end of the trace is missing (weft_model.is_whole) */
 	bool absent;        /* events of some threads are missing at the end of the trace (weft_model.has_absent) */
 	bool end_missing;   /* the trace does not record that the program ended, or the end of the trace is missing */
+	bool stopped;       /* if `end_missing`: the recording ended while the program went on */
 	bool died;          /* if `end_missing`: the recorder saw the program exit */
 	bool still_running; /* if `end_missing`: the trace is a copy that was made while the program was running */
 	/* if `end_missing`: the trace was made from one look at the program's memory, so nothing is known of the time before */

@@ -179,6 +179,8 @@ static const char *describe_end(const struct weft_model *m)
 	const size_t reasons = m->snapshot_reason_count;
 	if (info->has_died)
 		return "the program was killed, or exited without ending the trace";
+	if (info->is_stopped)
+		return "the program went on";
 	if (reasons > 0 && m->snapshot_reasons[reasons - 1].runs_on)
 		return "the program still ran when this copy was made";
 	return info->unfinished ? "the program still runs, or was killed" : "";
