@@ -349,7 +349,12 @@ static int control_operand(
 			    operand, strerror(-found));
 		if (!found && r->verb != WEFT_STANDBY_ON)
 			return cli_fail("process %s does not stand by; weft on lists the processes that do", operand);
-		if (!found || weft_attach_state((long)pid) == WEFT_ATTACH_UNDONE) {
+		const bool is_attached = found && weft_attach_state((long)pid) != WEFT_ATTACH_UNDONE;
+		if (!is_attached && r->verb == WEFT_STANDBY_OFF) {
+			close(s.memory_fd);
+			return cli_fail("process %s is not recording", operand);
+		}
+		if (!is_attached) {
 			char directory[80];
 			running_default_directory((long)pid, directory, sizeof directory);
 			if (found)

@@ -169,6 +169,8 @@ def a_program_has_the_name_under_which_it_was_started():
                 expect(f'weft off {name}', run('off', name).returncode, 0)
                 expect('weft on', run('on', program.pid).returncode, 0)
             run('off', program.pid)
+        again = run('off', program.pid)
+        expect('weft off of a program that does not record', (again.returncode, again.stderr), (2, f'weft: process {program.pid} is not recording\n'))
         for what in os.listdir('till.weft'):
             information = run('info', f'till.weft/{what}').stdout
             if not re.search('^process +till$', information, re.M):
