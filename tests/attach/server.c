@@ -1,7 +1,8 @@
-/* server.c: `server [seccomp|traced|renamed]` prints its port and returns each line that it gets.
+/* server.c: `server [seccomp|traced|renamed|threads]` prints its port and returns each line that it gets.
  *
- * A thread allocates memory all the time.  With `seccomp` the process has a filter, with `traced` its child is the server and is
- * traced by it; with `renamed` the first thread has another name than the program.  SPDX-License-Identifier: ISC */
+ * A thread allocates memory all the time, and with `threads` 198 more allocate now and then.  With `seccomp` the process has a
+ * filter, with `traced` its child is the server and is traced by it; with `renamed` the first thread has another name than the
+ * program.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -26,6 +27,17 @@ static void *allocate(void *data)
 			free(memory);
 		}
 		usleep(100);
+	}
+	return data;
+}
+
+static void *allocate_rarely(void *data)
+{
+	enum { PAUSE_US = 20000 };
+	for (;;) {
+		void *volatile memory = malloc(1000);
+		free(memory);
+		usleep(PAUSE_US);
 	}
 	return data;
 }
@@ -106,5 +118,8 @@ int main(int argc, char **argv)
 		prctl(PR_SET_NAME, "till-thread");
 	if (pthread_create(&thread, NULL, allocate, NULL))
 		return 6;
+	for (int i = 0; argc > 1 && !strcmp(argv[1], "threads") && i < 198; i++)
+		if (pthread_create(&thread, NULL, allocate_rarely, NULL))
+			return 6;
 	serve(listen_here());
 }
