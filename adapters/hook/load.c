@@ -755,8 +755,9 @@ static void report_attachment(void)
 	pthread_mutex_lock(&lock);
 	const size_t length = strlen(report_text);
 	const char *left_out = weft__hook_get_left_out();
-	snprintf(report_text + length, sizeof report_text - length, "%sattached while the program ran%s%s", length ? "; " : "",
-	    *left_out ? ", without " : "", left_out);
+	snprintf(report_text + length, sizeof report_text - length,
+	    "%sattached while the program ran, without %s%sprograms that it starts", length ? "; " : "", left_out,
+	    *left_out ? " and " : "");
 	pthread_mutex_unlock(&lock);
 	weft__hook_restore_signals(&signals);
 }

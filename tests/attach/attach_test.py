@@ -127,8 +127,8 @@ def a_program_is_recorded_and_runs_on_as_before():
         story = run('explain', 'first').stdout
         if not re.search(r'served (39|40) requests', story):
             fail(f'the requests are missing: {story}')
-        if 'attached while the program ran' not in run('info', 'first').stdout:
-            fail('weft info does not say that weft attached')
+        if 'attached while the program ran, without programs that it starts' not in run('info', 'first').stdout:
+            fail('weft info does not say that weft attached, and what it leaves out')
         record(program.pid, 'second', lambda: program.ask(10))
         if not re.search(r'served (9|10) requests', run('explain', 'second').stdout):
             fail('the second recording lacks requests')
