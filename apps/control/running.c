@@ -128,12 +128,12 @@ static int undo(const char *verb, long pid)
 	return CLI_OK;
 }
 
-int running_end(const char *verb, long pid)
+int running_end(const char *verb, long pid, int64_t timeout_ns)
 {
 	const struct weft_standby_request off = {.verb = WEFT_STANDBY_OFF};
 	bool is_on = false;
 	if (standby_find(pid, &is_on) && is_on) {
-		const int exit = standby_send(pid, &off, END_NS);
+		const int exit = standby_send(pid, &off, timeout_ns > END_NS ? timeout_ns : END_NS);
 		if (exit != CLI_OK)
 			return exit;
 		/* A program without the recorder's wrappers would never end its trace. */
@@ -194,6 +194,6 @@ int running_record(long pid, const char *directory, const struct cli_ring *ring,
 		cli_note("press Ctrl-C to end the recording into %s; the program goes on", directory);
 		wait_for_end(pid);
 	}
-	const int ended = running_end("record", pid);
+	const int ended = running_end("record", pid, END_NS);
 	return exit > ended ? exit : ended;
 }

@@ -18,8 +18,9 @@ void running_default_directory(long pid, char *out, size_t size);
 int running_attach(const char *verb, long pid, const char *directory, const struct cli_ring *ring, const char *js);
 
 /* Ends the recording of a process, and takes the recorder out of use that running_attach() has loaded.  Returns CLI_OK or prints
- * an error. */
-int running_end(const char *verb, long pid);
+ * an error.  Waits for the process's next event for `timeout_ns`, but at least for 10 s: a process with many OS threads ends its
+ * trace slowly on busy CPUs. */
+int running_end(const char *verb, long pid, int64_t timeout_ns);
 
 /* Records a process until SIGINT, SIGTERM or SIGHUP, or the process ends.  Returns an exit status. */
 int running_record(long pid, const char *directory, const struct cli_ring *ring, const char *js);

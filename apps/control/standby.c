@@ -338,7 +338,7 @@ static int control_operand(
 	int exit = CLI_OK;
 	if (cli_parse_number(operand, false, &pid) && pid > 0 && pid <= INT_MAX) {
 		if (r->verb == WEFT_STANDBY_OFF && weft_attach_state((long)pid) == WEFT_ATTACH_APPLIED)
-			return running_end("off", (long)pid);
+			return running_end("off", (long)pid, timeout_ns);
 		struct standby_process s;
 		const int found = find_standby(&s, (long)pid);
 		if (found == -ENOENT || found == -ESRCH)
