@@ -41,18 +41,31 @@ enum weft__lwt_what weft__lwt_what(struct weft_str name)
 	return WEFT__LWT_NONE;
 }
 
+enum { KIND, CONTEXT_LENGTH, CONTEXT, LINE = 2, NAME_LENGTH = 1 };
+
+/* Returns the length of the context in the bytes of a wait.  Lwt writes this length and that of the file's name modulo 256; the
+ * lengths of both names must match the size of the event. */
+static size_t find_context_length(const unsigned char *bytes, size_t size)
+{
+	const size_t least = bytes[CONTEXT_LENGTH];
+	for (size_t length = least; CONTEXT + length + LINE + NAME_LENGTH <= size; length += 256)
+		if (bytes[CONTEXT + length + LINE] == (unsigned char)(size - CONTEXT - length - LINE - NAME_LENGTH))
+			return length;
+	return least;
+}
+
 /* Decodes the bytes of a wait: 'B' or 'E', the length of the context, the context, a line in two bytes, the length of the
  * file's name, the name.  Lwt cuts the bytes at the largest size that an event can have. */
 static bool decode_trace(struct weft__lwt_event *out, const unsigned char *bytes, size_t size)
 {
-	enum { KIND, CONTEXT_LENGTH, CONTEXT, LINE = 2, NAME_LENGTH = 1 };
 	if (size < CONTEXT || (bytes[KIND] != 'B' && bytes[KIND] != 'E'))
 		return false;
-	const size_t context = bytes[CONTEXT_LENGTH];
+	const size_t context = find_context_length(bytes, size);
 	if (size - CONTEXT < context + LINE + NAME_LENGTH)
 		return false;
 	const unsigned char *at = bytes + CONTEXT + context;
-	const size_t left = size - CONTEXT - context - LINE - NAME_LENGTH, file = at[LINE] < left ? at[LINE] : left;
+	const size_t left = size - CONTEXT - context - LINE - NAME_LENGTH;
+	const size_t file = left > 255 && (left & 255) == at[LINE] ? left : at[LINE] < left ? at[LINE] : left;
 	out->is_end = bytes[KIND] == 'E';
 	out->context = (struct weft_str){(const char *)bytes + CONTEXT, (uint32_t)context};
 	out->has_context = context > 0;

@@ -153,6 +153,15 @@ def names_of_contexts_become_labels(folder):
     assert kind == 'slow' and '"job "0""' in title and 'jobs.ml:3' in title, title
 
 
+def names_longer_than_255_bytes_are_read(folder):
+    """Lwt writes the length of a context or of a file's name modulo 256."""
+    path = generate('lwt-long', os.path.join(folder, 'long'), '--count=1')
+    events = run('events', '--recorded', path)
+    assert f'begin long.ml:14 context="{"z" * 600}"' in events and f'begin {"deep/" * 60}long.ml:14 context=-' in events, events
+    labels = {p['labels'][0][1] for p in promises(path) if p['kind'] == 'wait' and p['labels']}
+    assert {'y' * 300, 'z' * 600, 'a'} <= labels, labels
+
+
 def siblings_do_not_wait_for_each_other(folder):
     path = generate('lwt-together', os.path.join(folder, 'together'), '--count=4')
     ids = {p['promise']: p['site'] for p in promises(path) if p['kind'] == 'wait'}
@@ -263,7 +272,7 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
+                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
                  outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)

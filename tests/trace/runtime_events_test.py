@@ -64,7 +64,7 @@ def real_recordings(folder):
 
 def generated(folder):
     trace, lines = os.path.join(folder, 'g.events'), os.path.join(folder, 'g.txt')
-    for shape in 'hang', 'cancelled', 'domains', 'pipeline', 'kinds', 'fibers', 'lwt-hang', 'lwt-server', 'lwt-contexts', 'lwt-eio':
+    for shape in 'hang', 'cancelled', 'domains', 'pipeline', 'kinds', 'fibers', 'lwt-hang', 'lwt-server', 'lwt-contexts', 'lwt-long', 'lwt-eio':
         for options in (), ('--newer',), ('--big',), ('--newer', '--big'), ('--words=512', '--count=300'):
             generate(shape, trace, f'--lines={lines}', *options)
             equal(trace, lines, f'{shape} {options}')
