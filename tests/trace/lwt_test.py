@@ -162,6 +162,22 @@ def names_longer_than_255_bytes_are_read(folder):
     assert {'y' * 300, 'z' * 600, 'a'} <= labels, labels
 
 
+def ended_daemon_does_not_hang(folder):
+    """A signal ends a program whose main promise waits for an endless loop; one turn of the loop is pending."""
+    path = generate('lwt-daemon', os.path.join(folder, 'daemon'), '--count=60')
+    found, = explain(path)
+    assert found['finding'] == 'underway' and 'guard.ml:8' in found['title'], found
+    assert any('(guard.ml:3) has been pending for 1.20 s: it waits for the loop (guard.ml:8), which continues, or' in e['text'] for e in found['evidence']), found
+
+
+def other_pending_waits_are_listed(folder):
+    """Nothing shows that the consumer of a stream waits for its producer, so a hang of the consumer lists the wait of the producer."""
+    path = generate('lwt-stream', os.path.join(folder, 'stream'), '--count=30')
+    hang, = explain(path)
+    assert hang['finding'] == 'hang' and 'stream.ml:15' in hang['title'] and 'infers' in hang['doubt'], hang
+    assert any('(stream.ml:8) waits for wait' in e['text'] and '(stream.ml:5), which is pending too' in e['text'] for e in hang['evidence']), hang
+
+
 def siblings_do_not_wait_for_each_other(folder):
     path = generate('lwt-together', os.path.join(folder, 'together'), '--count=4')
     ids = {p['promise']: p['site'] for p in promises(path) if p['kind'] == 'wait'}
@@ -272,7 +288,8 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
+                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read,
+                 ended_daemon_does_not_hang, other_pending_waits_are_listed, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
                  outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
                  bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
         test(scratch)

@@ -294,15 +294,16 @@ static bool is_inferred(const struct weft__finder *f, uint32_t promise)
  * assigned to the findings. */
 static void doubt_inferences(struct weft__finder *f)
 {
+	static const char inferred[] = "the trace does not record these waits: weft infers them from the order of events";
 	for (size_t i = 0; i < f->findings.count; i++) {
 		struct weft_finding *finding = &f->findings.items[i];
 		bool doubts = is_inferred(f, finding->promise) || is_inferred(f, finding->root);
 		for (size_t e = 0; finding->evidence && e < finding->evidence_count && !doubts; e++)
 			doubts = is_inferred(f, finding->evidence[e].promise);
-		if (doubts && finding->sure) {
-			finding->sure = false;
-			finding->doubt = "the trace does not record these waits: weft infers them from the order of events";
-		}
+		if (!doubts)
+			continue;
+		finding->sure = false;
+		finding->doubt = finding->doubt ? weft__finding_text(f, "%s; %s", inferred, finding->doubt) : inferred;
 	}
 }
 

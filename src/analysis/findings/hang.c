@@ -226,35 +226,66 @@ static void report_held_locks(struct weft__finder *f, uint32_t p)
 	}
 }
 
-/* Adds promises of another type that were created before the root and are still pending: the promises that wait for them may be
- * the ones that should resolve the root.  The advice then begins with the first of these older promises. */
-static void report_older(struct weft__finder *f, struct weft_finding *finding)
+enum { LONG_NS = 1000000000 };
+
+/* Returns whether the reader only infers what the root or a promise that waits for it waits for. */
+static bool is_inferred_wait(const struct weft__finder *f, uint32_t root)
 {
-	enum { MAX_OLDER = 3 };
+	enum { MAX_SCANNED = 64 };
+	const struct weft_model *m = f->model;
+	bool is_inferred = m->promises[root].flags & WEFT_PROMISE_INFERRED;
+	uint32_t i = f->link_index.in_begin[root], end = f->link_index.in_begin[root + 1];
+	for (end = end - i > MAX_SCANNED ? i + MAX_SCANNED : end; i < end && !is_inferred; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		is_inferred = link->kind == WEFT_LINK_AWAIT && link->from != WEFT_SYSTEM &&
+			      m->promises[link->from].flags & WEFT_PROMISE_INFERRED;
+	}
+	return is_inferred;
+}
+
+/* Returns whether p waits only for a pending promise that nothing tried to resolve, which no finding has reported, and which may
+ * explain why the root is pending: it is older than the root.  If the reader only infers what waits for the root, both must have
+ * been pending for long instead. */
+static bool may_explain(const struct weft__finder *f, uint32_t p, uint32_t root, bool is_inferred)
+{
+	const struct weft_promise *promises = f->model->promises;
+	const uint32_t q = f->root_causes.root[p];
+	if (f->root_causes.next[p] != q || f->root_causes.verdict[q] != WEFT_VERDICT_NEVER_TRIED ||
+	    (f->reported && f->reported[q]) || f->types.of[q] == f->types.of[root] ||
+	    weft_kind_has(promises[q].kind, WEFT_TRAIT_ENDLESS) || weft_kind_has(promises[p].kind, WEFT__TRAITS_LASTING))
+		return false;
+	return is_inferred ? weft_model_until(f->model, q) - promises[q].start_ns >= LONG_NS
+			   : promises[q].start_ns < promises[root].start_ns;
+}
+
+/* Adds promises of other types that are still pending: the promises that wait for them may be the ones that should resolve the
+ * root.  The advice then begins with the first of these promises, unless the reader only infers what they wait for. */
+static void report_others(struct weft__finder *f, struct weft_finding *finding)
+{
+	enum { MAX_OTHERS = 3 };
 	const struct weft_promise *promises = f->model->promises;
 	const uint32_t root = finding->root;
-	uint32_t types[MAX_OLDER];
+	const bool is_inferred = is_inferred_wait(f, root);
+	uint32_t types[MAX_OTHERS] = {WEFT_NONE, WEFT_NONE, WEFT_NONE};
 	size_t reported = 0;
-	for (size_t i = 0; i < f->wait_graph.pending.count && reported < MAX_OLDER; i++) {
+	for (size_t i = 0; i < f->wait_graph.pending.count && reported < MAX_OTHERS; i++) {
 		const uint32_t p = f->wait_graph.pending.items[i], q = f->root_causes.root[p];
-		bool is_new = f->types.of[q] != f->types.of[root];
-		if (f->root_causes.next[p] != q || f->root_causes.verdict[q] != WEFT_VERDICT_NEVER_TRIED ||
-		    (f->reported && f->reported[q]) || promises[q].start_ns >= promises[root].start_ns ||
-		    weft_kind_has(promises[q].kind, WEFT_TRAIT_ENDLESS) || weft_kind_has(promises[p].kind, WEFT__TRAITS_LASTING))
-			continue;
+		bool is_new = may_explain(f, p, root, is_inferred);
 		for (size_t k = 0; k < reported; k++)
 			is_new &= types[k] != f->types.of[q];
 		if (!is_new)
 			continue;
-		if (reported == 0)
+		if (reported == 0 && !is_inferred)
 			finding->next = weft__finding_text(f,
 			    "find the code that should resolve %s%s: the promise that waits for it may be the one that should "
 			    "resolve %s",
 			    weft__format_promise(f, q), weft__format_site_suffix(f, q), weft__format_promise(f, root));
 		types[reported++] = f->types.of[q];
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, promises[q].start_ns, q,
-		    "%s%s has waited even longer for %s%s, which nothing tried to resolve either", weft__format_promise(f, p),
-		    weft__format_site_suffix(f, p), weft__format_promise(f, q), weft__format_site_suffix(f, q));
+		    is_inferred ? "%s%s waits for %s%s, which is pending too"
+				: "%s%s has waited even longer for %s%s, which nothing tried to resolve either",
+		    weft__format_promise(f, p), weft__format_site_suffix(f, p), weft__format_promise(f, q),
+		    weft__format_site_suffix(f, q));
 	}
 }
 
@@ -321,7 +352,7 @@ void weft__hang_report_root(struct weft__finder *f, struct weft_finding *finding
 		    f, "find the code that should resolve %s%s; this code was never called, or dropped the resolver", name, at);
 		report_origin(f, root);
 		report_held_locks(f, root);
-		report_older(f, finding);
+		report_others(f, finding);
 		if (f->model->promises[root].kind == WEFT_KIND_SEMAPHORE)
 			weft__hang_pool_report_tokens(f, root);
 		return;
@@ -476,7 +507,7 @@ enum reason { IN_PROGRESS, UNCERTAIN, CERTAIN };
 
 static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 {
-	enum { LONG_NS = 1000000000, SOON_NS = LONG_NS / 2 };
+	enum { SOON_NS = LONG_NS / 2 };
 	const struct weft_promise *promise = &f->model->promises[root];
 	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, root);
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
@@ -493,6 +524,9 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 		return IN_PROGRESS;
 	if (is_wakeup_recent(f, root) || was_progressing(f, root))
 		return IN_PROGRESS;
+	if (f->root_causes.verdict[root] == WEFT_VERDICT_NEVER_TRIED && is_inferred_wait(f, root) && age_ns < LONG_NS &&
+	    !is_overdue(f, root))
+		return IN_PROGRESS; /* a timer or a file may end it, which the trace does not record */
 	switch (f->root_causes.verdict[root]) {
 	case WEFT_VERDICT_OUTSIDE: return is_overdue(f, root) ? CERTAIN : age_ns >= LONG_NS ? UNCERTAIN : IN_PROGRESS;
 	case WEFT_VERDICT_NOT_RUN:

@@ -2,6 +2,32 @@
  * SPDX-License-Identifier: ISC */
 #include "analysis/findings/finding.h"
 
+/* Returns whether a promise continues another one of its place, as each turn of a loop does. */
+static bool is_turn_of_loop(const struct weft_model *m, uint32_t p)
+{
+	const uint32_t before = m->promises[p].created_by;
+	return before != WEFT_NONE && m->promises[before].end == WEFT_END_BECAME && m->promises[before].became == p &&
+	       m->promises[before].site == m->promises[p].site;
+}
+
+/* Names the wait that seems to wait for a loop that goes on, if the reader only infers this: the wait may hang instead. */
+static void report_doubtful_loop(struct weft__finder *f, uint32_t p, uint32_t root)
+{
+	const struct weft_model *m = f->model;
+	uint32_t waiter = p;
+	while (waiter != root && f->root_causes.next[waiter] != root && f->root_causes.next[waiter] != WEFT_NONE)
+		waiter = f->root_causes.next[waiter];
+	if (waiter == root || m->promises[waiter].kind != WEFT_KIND_WAIT ||
+	    !(m->promises[waiter].flags & WEFT_PROMISE_INFERRED) || !is_turn_of_loop(m, root))
+		return;
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, m->promises[waiter].start_ns, waiter,
+	    "%s%s has been pending for %s: it waits for the loop%s, which continues, or for something that the trace does not "
+	    "record",
+	    weft__format_promise(f, waiter), weft__format_site_suffix(f, waiter),
+	    weft__format_duration(f, weft_model_until(m, waiter) - m->promises[waiter].start_ns),
+	    weft__format_site_suffix(f, root));
+}
+
 void weft__find_underway(struct weft__finder *f)
 {
 	const struct weft__blocked_promise *blocked = f->root_causes.blocked.items;
@@ -32,6 +58,7 @@ void weft__find_underway(struct weft__finder *f)
 			weft__finding_doubt_part(f, root, true);
 		weft__hang_add_chain(f, p);
 		weft__evidence_add_creation(f, root);
+		report_doubtful_loop(f, p, root);
 		weft__evidence_add_peers(f, root);
 	}
 }
