@@ -1,9 +1,9 @@
 /* profile.c: implements profile.h.
  *
- * While a process uses a CPU, profile.c examines its threads every 10 ms.  An OS thread counts as running one promise for long
- * if it has used a CPU for 5 ms since it last slept or began to run a promise.  Only such a thread is stopped, while its
- * registers and the top of its stack are copied.  Between two samples, no thread is traced.  The copies of stacks are unwound
- * when there are many, or after the program has ended.
+ * While a process uses a CPU, profile.c examines its threads every 10 ms, or less often if it has thousands of threads.  An OS
+ * thread counts as running one promise for long if it has used a CPU for 5 ms since it last slept or began to run a promise. Only
+ * such a thread is stopped, while its registers and the top of its stack are copied.  Between two samples, no thread is traced.
+ * The copies of stacks are unwound when there are many, or after the program has ended.
  *
  * If all runs are sampled, the kernel copies registers and stacks (kernel/samples.h), and no thread is stopped.  The stacks of
  * Python and JavaScript are read from the memory of the process, so a thread must stand still meanwhile: of such processes, only
@@ -60,6 +60,7 @@ enum {
 	MAX_ALL_SAMPLES = 1 << 18, /* if all runs are sampled */
 	MAX_PROCESSES = 32,
 	SAMPLES_AT_ONCE = 16, /* number of samples of one run after which the time between its samples is doubled */
+	WATCH_SHARE = 20,     /* the examinations use at most this fraction of one CPU */
 	COST_SHARE = 50       /* if a sample costs more than this fraction of the time to the next sample, that time is doubled */
 };
 
@@ -666,13 +667,22 @@ static int64_t describe_samples(const struct profile *profile, struct process *p
 
 /* ---- The whole ---- */
 
+/* Returns the time until the next examination, after one that took this CPU time. */
+static int get_pause_ms(int64_t cost_ns, bool has_sampled)
+{
+	const int64_t usual_ms = has_sampled ? ALARM_MS : USUAL_MS, affordable_ms = cost_ns * WATCH_SHARE / 1000000;
+	return (int)(affordable_ms > usual_ms ? affordable_ms : usual_ms);
+}
+
 static void *run_profile(void *data)
 {
 	enum { FIND_EACH = 10 }; /* rounds */
 	struct profile *profile = data;
 	struct pollfd stop = {.fd = profile->stop_fd, .events = POLLIN};
 	bool any = false;
-	while (poll(&stop, 1, any ? ALARM_MS : USUAL_MS) == 0) {
+	int64_t cost_ns = 0;
+	while (poll(&stop, 1, get_pause_ms(cost_ns, any)) == 0) {
+		const int64_t before_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		if (profile->round++ % FIND_EACH == 0 || !profile->processes.count)
 			find_processes(profile);
 		drain_samples(profile);
@@ -680,6 +690,7 @@ static void *run_profile(void *data)
 		for (size_t i = 0; i < profile->processes.count; i++)
 			if (!profile->processes.items[i].has_ended)
 				any |= watch_process(profile, &profile->processes.items[i]);
+		cost_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
 	}
 	return NULL;
 }
