@@ -559,15 +559,21 @@ static bool is_note(const char *path, const char *name)
 	return !strncmp(cli_base_name(path), name, length) && !strcmp(cli_base_name(path) + length, ".failed");
 }
 
-/* Prints a message that a process left in a file; removes the file. */
-static void note_failure(const char *session, const char *path)
+/* Prints a message that a process left in a file; removes the file.  The file is empty if a full disk had no space for the
+ * message. Returns whether the message is printed. */
+static bool note_failure(const char *session, const char *path)
 {
+	bool is_printed = false;
 	char text[512];
 	const char *name;
 	const int folder = weft_named_parent(session, path, &name);
 	if (folder < 0)
-		return;
-	if (weft_named_text(folder, name, text, sizeof text) > 0) {
+		return false;
+	const long length = weft_named_text(folder, name, text, sizeof text);
+	if (length >= 0) {
+		is_printed = true;
+		if (length == 0)
+			snprintf(text, sizeof text, "no space for a trace, nor for a message; free some space, or use -o");
 		text[strcspn(text, "\n")] = 0;
 		if (is_note(path, WEFT_NOTE_OF_OTHER_CHILD) || is_note(path, WEFT_NOTE_OF_STATIC_CHILD))
 			cli_note("%s", text);
@@ -576,18 +582,17 @@ static void note_failure(const char *session, const char *path)
 	}
 	unlinkat(folder, name, 0);
 	close(folder);
+	return is_printed;
 }
 
-/* Prints the messages of processes, except about static programs.  Returns whether one is about a child of another C library. */
+/* Prints the messages of processes, except about static programs.  Returns whether it printed one. */
 static bool note_failures(const struct session *s)
 {
-	bool has_child = false;
+	bool is_printed = false;
 	for (size_t i = 0; i < s->failures.count; i++)
-		if (!is_note(s->failures.items[i], WEFT_NOTE_OF_STATIC_CHILD)) {
-			has_child |= is_note(s->failures.items[i], WEFT_NOTE_OF_OTHER_CHILD);
-			note_failure(s->path, s->failures.items[i]);
-		}
-	return has_child;
+		if (!is_note(s->failures.items[i], WEFT_NOTE_OF_STATIC_CHILD))
+			is_printed |= note_failure(s->path, s->failures.items[i]);
+	return is_printed;
 }
 
 /* Handles the messages about static programs that a process started: prints or only removes them.  Returns whether it printed

@@ -36,6 +36,15 @@ def info():
     return json.loads(told.stdout)
 
 
+def fill_disk():
+    with open(os.path.join(place, 'others'), 'wb', buffering=0) as others:
+        try:
+            while others.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
 def start_over():
     for name in os.listdir(place):
         subprocess.run(['rm', '-rf', os.path.join(place, name)], check=True)
@@ -61,12 +70,7 @@ with tempfile.TemporaryDirectory() as place:
             while watched.poll() is None and not os.path.exists(os.path.join(trace, 'stream-3-3')):
                 time.sleep(0.001)
             if fill:
-                with open(os.path.join(place, 'others'), 'wb', buffering=0) as others:
-                    try:
-                        while others.write(bytes(4096)):
-                            pass
-                    except OSError:
-                        pass
+                fill_disk()
             expect('the program on a full disk', (watched.wait(120), watched.stderr.read()), (0, ''))
             got = info()
             if got['events'] < 1000:
@@ -95,6 +99,13 @@ with tempfile.TemporaryDirectory() as place:
         text = subprocess.run([weft, 'info', trace], capture_output=True, text=True, check=True).stdout
         if 'lost' not in text:
             sys.exit('info does not say that events are lost')
+
+        # The disk has no space even for the message that a process leaves for weft record.
+        start_over()
+        fill_disk()
+        said = subprocess.run([weft, 'record', '-o', trace, '--', program, '1000'], capture_output=True, text=True, check=False).stderr
+        if 'no space for a trace' not in said or 'recorded nothing' in said:
+            sys.exit(f'weft record on a full disk: {said}')
     finally:
         subprocess.run(['umount', place], check=True)
 print(f'a full disk: one line at the start; a ring goes on ({ring} events at the end); {lost} events without room are counted')
