@@ -409,6 +409,26 @@ static __attribute__((noinline)) const void *walk(uint64_t stack_end)
 	return stack_end && libraries.count > 0 ? libraries.items[libraries.outermost].line : NULL;
 }
 
+__attribute__((noinline)) unsigned weft__hook_list_callers(const void **callers, unsigned most)
+{
+	struct frame frame = {0};
+	READ_REGISTERS(frame.pc, frame.sp, frame.fp);
+	struct stack stack = {frame.sp, frame.sp + MAX_STACK_BYTES, 0};
+	unsigned count = 0;
+	for (unsigned i = 0; i < MAX_FRAMES && count < most && find_object; i++) {
+		struct row row;
+		bool has_rules;
+		const void *line = (const void *)(uintptr_t)frame.pc;
+		if (!find_code(&frame, &row, &has_rules))
+			break;
+		if (!weft__hook_is_recorder(line))
+			callers[count++] = line;
+		if (!has_rules || !go_to_caller(&frame, &row, &stack))
+			break;
+	}
+	return count;
+}
+
 /* Returns whether the return address is in a library other than this one. */
 static bool is_in_library(const void *caller)
 {
@@ -451,6 +471,13 @@ const void *weft__hook_find_blocking_line(const void *caller, const void *stack_
 {
 	(void)stack_end;
 	return caller;
+}
+
+unsigned weft__hook_list_callers(const void **callers, unsigned most)
+{
+	(void)callers;
+	(void)most;
+	return 0;
 }
 
 #endif

@@ -16,4 +16,9 @@ const void *weft__hook_find_program_line(const void *caller, const void *stack_e
  */
 const void *weft__hook_find_blocking_line(const void *caller, const void *stack_end);
 
+/* Lists the return addresses of this thread, the innermost first, without those in the recorder and in this library.  Returns
+ * their number, at most `most`; the list is incomplete if a frame has no unwind table, and empty before glibc 2.35.  The function
+ * takes no lock, allocates nothing, keeps errno, and may run in a signal handler. */
+unsigned weft__hook_list_callers(const void **callers, unsigned most);
+
 #endif

@@ -777,6 +777,11 @@ static bool is_single_threaded(void)
 	return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 
+bool weft__hook_was_single_threaded(void)
+{
+	return was_single_threaded;
+}
+
 void weft__hook_load(void)
 {
 	was_single_threaded = weft__hook_is_listing() || is_single_threaded();

@@ -9,6 +9,9 @@
  * were mapped while the loader was not patched. */
 void weft__hook_load(void);
 
+/* Returns whether the process had one thread at the search, so that functions may be patched that any thread may call. */
+bool weft__hook_was_single_threaded(void);
+
 /* Returns a text that says what was wrapped of each copy: "libuv 1.44.2: 74 of 74 calls; ...".  The text grows with each copy;
  * it is "" without copies.
  */

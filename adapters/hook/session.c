@@ -1,6 +1,6 @@
 /* session.c: starts the recording of this process as the environment variable WEFT_RECORD asks.
  *
- *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N][,standby]
+ *	WEFT_RECORD=DIR[,size=BYTES][,mode=ring|grow][,packets=N][,stacks=N][,memory=BYTES][,standby]
  *
  * `weft record` sets this variable, and all processes of the command inherit it.  A process that calls no wrapped function makes
  * no file. directory.c names the directories of traces.  On standby a process starts to record when `weft on` asks it to
@@ -22,6 +22,7 @@
 #include "adapters/hook/callers.h"
 #include "adapters/hook/directory.h"
 #include "adapters/hook/load.h"
+#include "adapters/hook/memory.h"
 #include "adapters/hook/signals.h"
 #include "adapters/hook/thread.h"
 #include "wire/standby.h"
@@ -32,6 +33,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct weft_record_options options;
 	unsigned stacks;
+	uint32_t memory_period_bytes; /* 0: allocations are not sampled */
 } requested;
 
 static pid_t process; /* id of this process, by which the child of a vfork() is recognised */
@@ -79,6 +81,8 @@ static void parse_options(char *text)
 			requested.options.packets = (unsigned)strtoul(word + 8, NULL, 10);
 		else if (!strncmp(word, "stacks=", 7))
 			requested.stacks = weft__hook_stack_depth = (unsigned)strtoul(word + 7, NULL, 10);
+		else if (!strncmp(word, "memory=", 7))
+			requested.memory_period_bytes = (uint32_t)strtoul(word + 7, NULL, 10);
 		else if (!strcmp(word, "js=off"))
 			weft__hook_js = WEFT_HOOK_JS_OFF;
 		else if (!strcmp(word, "js=http"))
@@ -124,6 +128,7 @@ void weft__hook_give_to_user(uid_t user)
 			snprintf(name, sizeof name, "stream-%u-", stream);
 		while (give_files_to_user(name, user) && ++stream);
 		give_files_to_user("definitions-", user);
+		give_files_to_user("memory-", user);
 		snprintf(path, sizeof path, "%.*s/metadata", PATH_MAX - 16, session.path);
 		(void)!lchown(path, user, (gid_t)-1);
 		(void)!lchown(
@@ -332,6 +337,8 @@ __attribute__((constructor)) static void begin_session(void)
 	if (enter_session(secure_getenv("WEFT_RECORD"))) {
 		weft__hook_threads_init();
 		weft__hook_load();
+		if (requested.memory_period_bytes)
+			weft__hook_memory_begin(requested.memory_period_bytes, weft__hook_was_single_threaded());
 		if (weft__hook_is_instrumented)
 			weft_hook_begin();
 	}

@@ -183,16 +183,12 @@ static int write_stack(void *ctx, const char *const *frames, size_t count, int64
 	return failed || cli_file_write(ctx, end, (size_t)snprintf(end, sizeof end, " %" PRId64 "\n", sum_ns));
 }
 
-static int write_folded(const struct cli_input *input, const char *out, const char *by)
+static int write_folded(const struct cli_input *input, const char *out, enum weft_folded_by by)
 {
 	struct weft_error err;
 	struct cli_file file;
-	const enum weft_folded_by which = !by                           ? WEFT_FOLDED_BY_RUN
-					  : strcmp(by, "wait") == 0     ? WEFT_FOLDED_BY_WAIT
-					  : strcmp(by, "function") == 0 ? WEFT_FOLDED_BY_FUNCTION
-									: WEFT_FOLDED_BY_RUN;
 	int exit = cli_file_begin(&file, out);
-	return exit >= 0 ? exit : cli_file_end(&file, weft_folded(input->model, which, write_stack, &file, &err), &err);
+	return exit >= 0 ? exit : cli_file_end(&file, weft_folded(input->model, by, write_stack, &file, &err), &err);
 }
 
 /* ---- A database ---- */
@@ -246,13 +242,15 @@ static bool is_flows_option(const char *flows)
 int cli_convert(struct cli_args *args)
 {
 	const char *out = NULL, *name = NULL, *flows = NULL, *by = NULL;
+	enum weft_folded_by measure = WEFT_FOLDED_BY_RUN;
 	const struct cli_option options[] = {
 	    {"output", 'o', CLI_TEXT, &out, "OUT", "write to this file, or - for standard output; native: to this new directory"},
 	    {"to", 0, CLI_TEXT, &name, "mirage|native|perfetto|chrome|firefox|folded|sqlite|otlp",
 		"write this format: perfetto for ui.perfetto.dev, chrome for older tools, firefox for profiler.firefox.com, "
 		"folded for flame graphs, otlp for OpenTelemetry"},
-	    {"by", 0, CLI_TEXT, &by, "run|wait|function",
-		"folded: measure how long promises ran (default), how long they waited, or which functions ran in long runs"},
+	    {"by", 0, CLI_TEXT, &by, "run|wait|function|allocated|held",
+		"folded: measure how long promises ran (default), how long they waited, which functions ran in long runs, "
+		"or which allocated memory, or memory that was not freed"},
 	    {"flows", 0, CLI_TEXT, &flows, "wakeups|path:ID|none|all",
 		"perfetto: choose the arrows that are written (default: wakeups)"},
 	    CLI_OPTION_END,
@@ -273,8 +271,8 @@ int cli_convert(struct cli_args *args)
 		return cli_fail_verb("convert", "unknown value: --flows=%s; use wakeups, path:ID, none or all", flows);
 	if (by && format != FOLDED)
 		return cli_fail_verb("convert", "--by needs --to=folded");
-	if (by && strcmp(by, "run") != 0 && strcmp(by, "wait") != 0 && strcmp(by, "function") != 0)
-		return cli_fail_verb("convert", "unknown value: --by=%s; use run, wait or function", by);
+	if (by && !weft_folded_find(&measure, by, strlen(by)))
+		return cli_fail_verb("convert", "unknown value: --by=%s; use run, wait, function, allocated or held", by);
 	if (!out)
 		return cli_fail_verb("convert", "no output; use -o OUT");
 	if (format == NATIVE && strcmp(out, "-") == 0)
@@ -293,7 +291,7 @@ int cli_convert(struct cli_args *args)
 	       : format == PERFETTO ? convert_to_perfetto(&input, out, flows)
 	       : format == CHROME   ? write_file(&input, out, name, export_chrome)
 	       : format == FIREFOX  ? write_file(&input, out, name, export_firefox)
-	       : format == FOLDED   ? write_folded(&input, out, by)
+	       : format == FOLDED   ? write_folded(&input, out, measure)
 	       : format == SQLITE   ? write_sqlite(&input, out)
 	       : format == OTLP     ? write_otlp(&input, out)
 				    : write_file(&input, out, name, export_mirage);

@@ -92,18 +92,6 @@ static int fill_table(struct table_below *out, const struct weft_model *model, c
 	return status < 0 ? cli_fail_error(&err) : -1;
 }
 
-static bool find_measure(enum weft_folded_by *out, const char *name)
-{
-	static const char *const names[] = {
-	    [WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait", [WEFT_FOLDED_BY_FUNCTION] = "function"};
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(names[i], name) == 0) {
-			*out = (enum weft_folded_by)i;
-			return true;
-		}
-	return false;
-}
-
 /* Compares the stacks of an icicle graph with those of another trace.  *other_ns belongs to the caller.  Returns as cli_open().
  */
 static int compare_stacks(
@@ -166,9 +154,9 @@ int cli_render(struct cli_args *args)
 	    {"explain", 0, CLI_FLAG, &explain, NULL,
 		"highlight the promises of the first finding of weft explain, and print its title"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "draw a table of the number and duration of promises of each type"},
-	    {"blame", 0, CLI_WORD, &blame, "wait|run|function",
-		"draw where waiting time went (default), or running time, or which functions ran in long runs: each part is as "
-		"wide as its share"},
+	    {"blame", 0, CLI_WORD, &blame, "wait|run|function|allocated|held",
+		"draw where waiting time went (default), or running time, which functions ran in long runs, or which allocated "
+		"memory, or memory that was not freed: each part is as wide as its share"},
 	    {"against", 0, CLI_TEXT, &against, "TRACE",
 		"with --blame: draw parts red whose share is larger than in this trace, and blue if it is smaller"},
 	    CLI_OPTION_PARTS(&parts),
@@ -197,8 +185,8 @@ int cli_render(struct cli_args *args)
 		return cli_fail_verb("render", "empty search: --fold=%s", fold);
 	if (group && !weft_rows_by_parse(&folding.rows_by, group, strlen(group)))
 		return cli_fail_verb("render", "unknown value: --group=%s; use kind, site, library or thread", group);
-	if (blame && *blame && !find_measure(&blame_by, blame))
-		return cli_fail_verb("render", "unknown value: --blame=%s; use wait, run or function", blame);
+	if (blame && *blame && !weft_folded_find(&blame_by, blame, strlen(blame)))
+		return cli_fail_verb("render", "unknown value: --blame=%s; use wait, run, function, allocated or held", blame);
 	if (against && !blame)
 		return cli_fail_verb("render", "--against needs --blame");
 	render.folding = &folding;

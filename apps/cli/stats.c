@@ -9,6 +9,7 @@
 #include "analysis/index/names.h"
 #include "analysis/index/path.h"
 #include "analysis/queries/functions.h"
+#include "analysis/queries/memory.h"
 #include "analysis/queries/type_table.h"
 #include "cli.h"
 
@@ -264,15 +265,73 @@ static int print_functions(const struct cli_input *input, bool json)
 	return status < 0 ? cli_fail_error(&err) : cli_finish(CLI_OK);
 }
 
+/* ---- Memory ---- */
+
+static void put_memory_json(const struct cli_input *input, const struct weft_memory_sums *sums, const struct weft_memory_sum *sum)
+{
+	fputs("{\"type\":", stdout);
+	cli_put_cstring(weft_memory_type(sums, sum));
+	if (sum >= sums->places && sum < sums->places + sums->place_count) {
+		fputs(",\"site\":", stdout);
+		cli_put_site_json(input->model->trace, sum->site);
+	}
+	printf(",\"allocated_bytes\":%" PRId64 ",\"held_bytes\":%" PRId64 ",\"samples\":%zu,\"held_samples\":%zu}\n",
+	    sum->allocated, sum->held, sum->samples, sum->kept);
+}
+
+static void put_memory_text(const struct cli_input *input, const struct weft_memory_sums *sums, const struct weft_memory_sum *sum)
+{
+	char allocated[WEFT_BYTES_BYTES], held[WEFT_BYTES_BYTES], place[WEFT_NAME_BYTES];
+	printf("%9s  %9s  ", weft_bytes_text(allocated, sum->allocated), weft_bytes_text(held, sum->held));
+	if (sum >= sums->places && sum < sums->places + sums->place_count)
+		printf("%s, in ", *weft_name_place(input->model, sum->site, place) ? place : "unknown");
+	puts(weft_memory_type(sums, sum));
+}
+
+static void put_memory_rows(const struct cli_input *input, const struct weft_memory_sums *sums,
+    const struct weft_memory_sum *rows, size_t count, const char *heading, bool json)
+{
+	if (!json)
+		printf("%9s  %9s  %s\n", "allocated", "held", heading);
+	for (size_t i = 0; i < count && cli_stdout_ok(); i++)
+		(json ? put_memory_json : put_memory_text)(input, sums, &rows[i]);
+}
+
+static int print_memory(const struct cli_input *input, bool json)
+{
+	const struct weft_memory *memory = &input->model->trace->memory;
+	struct weft_memory_sums *sums = NULL;
+	struct weft_error err;
+	char period[WEFT_BYTES_BYTES];
+	if (!memory->allocation_count) {
+		cli_note("%s: no sampled allocations; use weft record --memory", input->name);
+		return cli_finish(CLI_OK);
+	}
+	if (weft_memory_sums_create(&sums, input->model, &err) < 0)
+		return cli_fail_error(&err);
+	if (!json)
+		printf("estimated from %zu samples, one in %s; %" PRIu64 " samples were lost%s\n", memory->allocation_count,
+		    weft_bytes_text(period, (int64_t)memory->period_bytes), memory->lost,
+		    memory->misses_ends ? "; some held memory may be free" : "");
+	put_memory_rows(input, sums, sums->types, sums->type_count, "promises", json);
+	if (!json)
+		putchar('\n');
+	put_memory_rows(input, sums, sums->places, sums->place_count, "line of the program, and the promises that ran", json);
+	weft_memory_sums_destroy(sums);
+	return cli_finish(CLI_OK);
+}
+
 int cli_stats(struct cli_args *args)
 {
-	bool json = false, table = false, functions = false;
+	bool json = false, table = false, functions = false, memory = false;
 	const char *label = NULL, *sort = NULL;
 	int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 	const struct cli_option options[] = {
 	    CLI_OPTION_JSON(&json),
 	    {"blame", 0, CLI_TEXT, &label, "LABEL", "print where the time of the promises with this label went"},
 	    {"functions", 0, CLI_FLAG, &functions, NULL, "print in which functions threads were sampled while promises ran"},
+	    {"memory", 0, CLI_FLAG, &memory, NULL,
+		"print which promises allocated memory, in which lines, and what was not freed"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "print one line for each type; labels that differ only in numbers are one type"},
 	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed",
 		"sort the table by this column (default: total)"},
@@ -290,8 +349,8 @@ int cli_stats(struct cli_args *args)
 		    "stats", "unknown column: --sort=%s; use total, max, p99, p50, count, running, ready or failed", sort);
 	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
 		return cli_fail_verb("stats", "--sort, --from and --to need --table");
-	if (functions + table + (label != NULL) > 1)
-		return cli_fail_verb("stats", "--functions, --table and --blame cannot be combined");
+	if (functions + memory + table + (label != NULL) > 1)
+		return cli_fail_verb("stats", "--functions, --memory, --table and --blame cannot be combined");
 	struct cli_input input;
 	/* Binds are kept as recorded: a bind waits from its creation on, even if pictures draw it elsewhere. */
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
@@ -299,6 +358,8 @@ int cli_stats(struct cli_args *args)
 		return exit;
 	if (functions) {
 		exit = print_functions(&input, json);
+	} else if (memory) {
+		exit = print_memory(&input, json);
 	} else if (table) {
 		exit = put_table(&input, order, from_ns, to_ns, json);
 	} else if (label) {

@@ -53,6 +53,10 @@
 enum {
 	MAX_LISTED = 12, /* maximum number of traces that are listed one by one */
 	MAX_PROFILE_HZ = 10000,
+	/* Bytes for each sampled allocation.  A sample costs a few us, as much as thousands of bytes that are allocated. */
+	USUAL_MEMORY_PERIOD = 512 << 10,
+	MIN_MEMORY_PERIOD = 1 << 10,
+	MAX_MEMORY_PERIOD = 1 << 30,
 	OPTION_BYTES = 160 /* enough for the options of the recorder */
 };
 
@@ -66,6 +70,8 @@ struct options {
 	uint32_t profile_hz;          /* samples in a second, if all runs are sampled; else 0 */
 	const char *js;               /* --js */
 	const char *python;           /* --python */
+	const char *memory;           /* --memory */
+	uint32_t memory_period;       /* bytes for each sampled allocation; 0: none is sampled */
 	enum weft_kernel_level level; /* SELF: the highest available */
 };
 
@@ -122,6 +128,21 @@ static bool parse_profile_option(struct options *o)
 	return true;
 }
 
+/* Parses the number of bytes for each sampled allocation; "" is the default.  Returns false for other values. */
+static bool parse_memory_option(struct options *o)
+{
+	uint64_t bytes = USUAL_MEMORY_PERIOD;
+	if (*o->memory && (!cli_parse_number(o->memory, true, &bytes) || bytes < MIN_MEMORY_PERIOD || bytes > MAX_MEMORY_PERIOD))
+		return false;
+	o->memory_period = (uint32_t)bytes;
+	return true;
+}
+
+static int fail_memory(const char *value)
+{
+	return cli_fail_verb("record", "not a size: --memory=%s; use 1K to 1G, such as 512K", value);
+}
+
 int cli_ring_check(struct cli_ring *r, const char *verb)
 {
 	enum { MAX_CALLERS = 16 }; /* WEFT_STACK_MAX of record.h */
@@ -159,6 +180,8 @@ static int check_options(struct options *o)
 		return cli_fail_verb("record", "--profile needs one directory for all processes; use -o without %%p");
 	if (wants_profile && !profile_is_supported())
 		return cli_fail_verb("record", "--profile needs x86-64, and a weft that was built with libdw");
+	if (o->memory && !parse_memory_option(o))
+		return fail_memory(o->memory);
 	if (o->js && strcmp(o->js, "off") != 0 && strcmp(o->js, "http") != 0 && strcmp(o->js, "promises") != 0 &&
 	    strcmp(o->js, "all") != 0)
 		return cli_fail_verb("record", "unknown value: --js=%s; use off, http, promises or all", o->js);
@@ -205,6 +228,8 @@ static void format_options(char text[OPTION_BYTES], const struct options *o, boo
 		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",stacks=%" PRIu64, o->ring.stack_count);
 	if (o->js)
 		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",js=%s", o->js);
+	if (o->memory_period && loads)
+		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",memory=%u", o->memory_period);
 	if (o->python)
 		n += (size_t)snprintf(text + n, OPTION_BYTES - n, ",python=%s", o->python);
 	if (o->stands_by)
@@ -276,9 +301,11 @@ static int install_unit(struct options *o)
 	if (!unit_is_name(o->unit))
 		return cli_fail_verb("record", "not the name of a service: --install-unit=%s", o->unit);
 	if (o->kernel || o->profile || o->rules || o->view || o->explain)
-		return cli_fail_verb(
-		    "record", "--install-unit can only be combined with options of the ring, --js, --python and --standby");
+		return cli_fail_verb("record",
+		    "--install-unit can only be combined with options of the ring, --js, --python, --memory and --standby");
 	int exit = cli_ring_check(&o->ring, "record");
+	if (exit < 0 && o->memory && !parse_memory_option(o))
+		exit = fail_memory(o->memory);
 	if (exit >= 0 || (exit = find_library(library)) >= 0)
 		return exit;
 	format_options(text, o, true);
@@ -322,7 +349,7 @@ static bool remove_below(const char *session, const char *path, int flag)
 static void remove_files(const char *session, const char *path)
 {
 	static const char *const ours[] = {
-	    "stream-", "kernel-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	    "stream-", "kernel-", "memory-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
 	const int fd = weft_named_below(session, path);
 	DIR *dir = fd < 0 ? NULL : weft_named_list(fd);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
@@ -718,8 +745,9 @@ static int record_running(const struct cli_args *args, const struct options *giv
 		return exit;
 	if (args->argc)
 		return cli_fail_verb("record", "--pid and a command cannot be combined: %s", args->argv[0]);
-	if (o->kernel || o->profile || o->stands_by || o->view)
-		return cli_fail_verb("record", "--pid cannot be combined with --kernel, --profile, --standby or --view");
+	if (o->kernel || o->profile || o->memory || o->stands_by || o->view)
+		return cli_fail_verb(
+		    "record", "--pid cannot be combined with --kernel, --profile, --memory, --standby or --view");
 	running_default_directory(pid, name, sizeof name);
 	if (!o->out)
 		o->out = name;
@@ -757,6 +785,8 @@ int cli_record(struct cli_args *args)
 		"sample the stacks of threads that run one promise for 10 ms or longer (auto, the default), of all threads RATE "
 		"times "
 		"a second (default: 997), or do not (off)"},
+	    {"memory", 0, CLI_WORD, &o.memory, "SIZE",
+		"sample one allocation of memory in SIZE bytes (default: 512K), with its promise and its callers"},
 	    {"js", 0, CLI_TEXT, &o.js, "LEVEL",
 		"record of Node.js: off, http (requests and lines), promises (default), or all (also of node_modules)"},
 	    {"python", 0, CLI_TEXT, &o.python, "all|tasks|off",

@@ -119,6 +119,14 @@ WEFT__API void weft__slow_call(weft_id promise, struct weft_record_place *place,
 WEFT__API void weft__slow_call_site(weft_id promise, struct weft_record_site *site, const char *call)
     WEFT__NAMED("weft__slow_call_site");
 WEFT__API void weft__slow_stack(weft_id promise, const void *const *addresses, unsigned count) WEFT__NAMED("weft__slow_stack");
+/* Records that the running promise allocated `bytes` bytes, which stand for all allocations if one is sampled in every
+ * `period_bytes` bytes.  `stack` has `count` return addresses, the innermost first.  Returns the number of the allocation, or 0
+ * if the sample is lost; `bytes` 0 only counts a lost sample.  The function allocates nothing, and may run in a signal handler.
+ */
+WEFT__API uint32_t weft__memory_allocated(uint64_t bytes, uint32_t period_bytes, const void *const *stack, unsigned count)
+    WEFT__NAMED("weft__memory_allocated");
+/* Records that an allocation with a number was freed, as weft__memory_allocated(). */
+WEFT__API void weft__memory_freed(uint32_t number) WEFT__NAMED("weft__memory_freed");
 WEFT__API void weft__slow_text(enum weft_op op, weft_id a, weft_id b, int64_t value, struct weft_record_text *interned,
     const char *text, size_t bytes) WEFT__NAMED("weft__slow_text");
 WEFT__API weft_id weft__slow_pending(weft_id by, weft_id promise, enum weft_kind kind, struct weft_record_site *site,

@@ -1146,6 +1146,8 @@ int weft_model_build(
 		status = weft__model_read_kernel(model, trace);
 	if (status >= 0)
 		status = weft__model_read_profile(model);
+	if (status >= 0)
+		status = weft__model_read_memory(model);
 	if (status >= 0 && model->whole)
 		model->whole->kernel = model->kernel;
 	if (status < 0) {

@@ -22,6 +22,7 @@ void weft_model_destroy(struct weft_model *model)
 	weft_model_destroy(model->whole);
 	weft__model_free_kernel(model->kernel);
 	free(model->samples);
+	free(model->allocations);
 	free(model->counters);
 	free(model->promises);
 	free(model->links);

@@ -264,6 +264,15 @@ struct weft_stack_sample {
 	uint16_t stream;
 };
 
+/* A sampled allocation of a promise. */
+struct weft_promise_allocation {
+	int64_t time_ns, freed_ns; /* since start_ns; freed_ns is INT64_MAX if the memory was not freed */
+	int64_t bytes;             /* estimated size of all allocations for which the sample stands */
+	uint32_t promise;          /* WEFT_SYSTEM if none ran; WEFT_NONE if the promise is not in the trace */
+	uint32_t stack;            /* index into trace->memory.stacks, or WEFT_NO_STACK */
+	uint32_t index;            /* index into trace->memory.allocations */
+};
+
 struct weft_kernel;
 
 struct weft_model {
@@ -328,6 +337,8 @@ struct weft_model {
 	uint64_t anomalies[WEFT_ANOMALY_COUNT]; /* number of occurrences, by enum weft_anomaly */
 	/* off-CPU times of threads (kernel.h); NULL if the trace has none.  `whole` shares it */
 	struct weft_kernel *kernel;
+	struct weft_promise_allocation *allocations; /* sorted by promise, then by time */
+	size_t allocation_count;
 	struct weft_stack_sample *samples; /* stack samples, sorted by stream, then in order of time; `whole` has none */
 	size_t sample_count;
 	const struct weft_trace_info *trace; /* streams, sites and losses of the trace; valid until the trace is closed */
@@ -392,6 +403,10 @@ uint32_t weft_model_callback(const struct weft_model *model, uint32_t p, int64_t
 /* Returns the samples of a stream's thread within from_ns..to_ns, and their number.  Logarithmic. */
 const struct weft_stack_sample *weft_model_samples(
     const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns, size_t *count);
+
+/* Returns the sampled allocations of a promise, and their number; WEFT_NONE stands for all promises that are not in the trace.
+ * Logarithmic. */
+const struct weft_promise_allocation *weft_model_allocations(const struct weft_model *model, uint32_t promise, size_t *count);
 
 /* Returns the W3C traceparent that a request carried; empty if it carried none.  Logarithmic. */
 struct weft_str weft_model_trace_parent(const struct weft_model *model, uint32_t promise);

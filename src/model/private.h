@@ -174,6 +174,9 @@ bool weft__model_is_absent(const struct weft_model *model, uint32_t failure);
 /* Reads the stack samples of the model's trace.  WEFT_ENOMEM. */
 int weft__model_read_profile(struct weft_model *model);
 
+/* Reads the sampled allocations of the model's trace.  WEFT_ENOMEM. */
+int weft__model_read_memory(struct weft_model *model);
+
 /* Finishes the model after the last event: ends what has not ended, and sorts the arrays.  WEFT_ENOMEM, WEFT_ETOOBIG. */
 int weft__model_finish(struct weft__build *b, bool keep_binds);
 

@@ -38,6 +38,8 @@
 	X(slow_call_site, abi, suffix)                                                                                           \
 	X(slow_callback, abi, suffix)                                                                                            \
 	X(slow_stack, abi, suffix)                                                                                               \
+	X(memory_allocated, abi, suffix)                                                                                         \
+	X(memory_freed, abi, suffix)                                                                                             \
 	X(slow_text, abi, suffix)                                                                                                \
 	X(slow_pending, abi, suffix)                                                                                             \
 	X(slow_pending_at, abi, suffix)

@@ -146,7 +146,7 @@ void weft__stream_begin(struct weft__stream *s)
 {
 	uint32_t nested_bytes = (uint32_t)(s->storage.packet_bytes / 8);
 	s->soft_end = (uint32_t)s->storage.packet_bytes - (nested_bytes < WEFT__NESTED_BYTES ? nested_bytes : WEFT__NESTED_BYTES);
-	if (s->stream_class == WEFT_CLASS_DEFINITIONS)
+	if (s->stream_class != WEFT_CLASS_EVENTS) /* these streams are written under a lock */
 		s->soft_end = (uint32_t)s->storage.packet_bytes;
 	start_packet(s, s->storage.base);
 }
@@ -163,7 +163,7 @@ void weft__stream_reset(struct weft__stream *s)
 	s->hot.next = s->hot.published = ((next >> 32) + 1) << 32;
 }
 
-static void write_losses(struct weft__stream *s)
+void weft__write_losses(struct weft__stream *s)
 {
 	struct weft_packet_header *h = packet_header(s);
 	__atomic_store_n(&h->lost_full, s->lost_full, __ATOMIC_RELAXED);
@@ -260,12 +260,12 @@ void weft__record(struct weft__stream *s, struct weft_wire_event *event)
 					continue;
 				s->lost_nested++;
 				if (!s->switching)
-					write_losses(s);
+					weft__write_losses(s);
 				return;
 			}
 			if (s->full || !switch_packet(s, begin)) {
 				s->lost_full++;
-				write_losses(s);
+				weft__write_losses(s);
 				return;
 			}
 			continue;

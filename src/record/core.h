@@ -123,7 +123,8 @@ struct weft__recording {
 	struct weft__stream definitions;
 	uint32_t define_lock; /* 1: taken */
 	uint32_t next_key;
-	weft_word lost_no_stream; /* atomic */
+	struct weft__stream memory; /* sampled allocations; without packets until the first sample (memory.c) */
+	weft_word lost_no_stream;   /* atomic */
 };
 
 /* A loaded file of machine code. */
@@ -154,6 +155,8 @@ void weft__record(struct weft__stream *stream, struct weft_wire_event *event);
 /* Prepares an empty packet with this stream's header, as start_packet() expects it. */
 void weft__packet_prepare(struct weft__stream *stream, unsigned char *packet);
 void weft__count_lost_no_stream(void);
+/* Writes the stream's numbers of lost events into its packet. */
+void weft__write_losses(struct weft__stream *stream);
 /* Writes the number of lost events into the definitions; the caller holds the definitions' lock. */
 void weft__write_lost_no_stream(void);
 
@@ -163,8 +166,14 @@ void weft__write_lost_no_stream(void);
 uint16_t weft__intern_text(struct weft__stream *stream, struct weft_record_text *text);
 uint16_t weft__intern_site(struct weft__stream *stream, struct weft_record_site *site);
 uint16_t weft__intern_place(struct weft__stream *stream, struct weft_record_place *place);
-/* Returns the key of a return address, for which the caller has no struct weft_record_place. */
+/* Returns the key of a return address, for which the caller has no struct weft_record_place.  `stream` may be NULL: the
+ * definition is then repeated in no stream. */
 uint16_t weft__intern_address(struct weft__stream *stream, const void *address);
+/* Returns space for `size` bytes in a stream whose packets `grow` provides and whose lock the caller holds, and sets hot.last to
+ * the time of the next event; NULL: there is no space.  Several events may be written into the space, each published by
+ * weft__log_publish(). */
+unsigned char *weft__log_reserve(struct weft__stream *stream, size_t size);
+void weft__log_publish(struct weft__stream *stream, size_t size);
 void weft__define_thread(const struct weft__stream *stream);
 bool weft__define_lock(unsigned tries);
 void weft__define_unlock(void);

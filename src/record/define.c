@@ -22,6 +22,33 @@ void weft__define_unlock(void)
 	__atomic_store_n(&weft__recording.define_lock, 0, __ATOMIC_RELEASE);
 }
 
+unsigned char *weft__log_reserve(struct weft__stream *s, size_t size)
+{
+	if ((uint32_t)s->hot.next + size > s->soft_end) {
+		struct weft__storage *storage = &s->storage;
+		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
+		s->sequence++;
+		s->events_before += events;
+		if (!storage->grow || !storage->grow(s)) {
+			s->sequence--;
+			s->events_before -= events;
+			return NULL;
+		}
+		weft__stream_begin(s);
+	}
+	const uint64_t time = weft__time();
+	s->hot.last = (int64_t)(time - s->hot.last) < 0 ? s->hot.last : time;
+	return s->hot.packet + (uint32_t)s->hot.next;
+}
+
+void weft__log_publish(struct weft__stream *s, size_t size)
+{
+	const uint64_t begin = s->hot.next;
+	s->hot.next = begin + ((uint64_t)1 << 32 | size);
+	struct weft__place place = {.stream = &s->hot, .packet = s->hot.packet, .begin = begin, .end = s->hot.next};
+	weft__publish(&place);
+}
+
 /* Writes a definition; the caller holds the lock. */
 static bool write_definition(struct weft_wire_definition *d)
 {
@@ -35,24 +62,11 @@ static bool write_definition(struct weft_wire_definition *d)
 		d->second_bytes = d->second_bytes < keep ? d->second_bytes : keep;
 		size = weft__definition_bytes(d);
 	}
-	if ((uint32_t)s->hot.next + size > s->soft_end) {
-		struct weft__storage *storage = &s->storage;
-		uint64_t events = (uint32_t)((s->hot.next >> 32) - (s->begin_next >> 32));
-		s->sequence++;
-		s->events_before += events;
-		if (!storage->grow || !storage->grow(s)) {
-			s->sequence--;
-			s->events_before -= events;
-			return false;
-		}
-		weft__stream_begin(s);
-	}
-	uint64_t time = weft__time(), begin = s->hot.next;
-	s->hot.last = (int64_t)(time - s->hot.last) < 0 ? s->hot.last : time;
-	weft__definition_write(s->hot.packet + (uint32_t)begin, d, s->hot.last);
-	s->hot.next = begin + ((uint64_t)1 << 32 | size);
-	struct weft__place place = {.stream = &s->hot, .packet = s->hot.packet, .begin = begin, .end = s->hot.next};
-	weft__publish(&place);
+	unsigned char *at = weft__log_reserve(s, size);
+	if (!at)
+		return false;
+	weft__definition_write(at, d, s->hot.last);
+	weft__log_publish(s, size);
 	return true;
 }
 
@@ -88,13 +102,14 @@ static uint32_t append_hex_line(char *to, uint32_t at, uint64_t number)
 	return append_line(to, at, digits + n, sizeof digits - n);
 }
 
-/* Repeats a definition in the stream that uses it, if the stream's packet has space.  In a caller's buffer all streams share one
- * memory block, so definitions are not lost alone and need no repetition.  The caller holds the definitions' lock. */
+/* Repeats a definition in the stream that uses it, if there is one and the stream's packet has space.  In a caller's buffer all
+ * streams share one memory block, so definitions are not lost alone and need no repetition.  The caller holds the definitions'
+ * lock. */
 static void repeat_definition(struct weft__stream *s, const struct weft_wire_definition *d)
 {
 	static char text[MAX_PATH_BYTES + 2 * MAX_BUILD_ID_BYTES + 64];
 	uint32_t n = 0;
-	if ((size_t)d->text_bytes + d->second_bytes + 64 > sizeof text || !(s->storage.grow || s->storage.extend))
+	if (!s || (size_t)d->text_bytes + d->second_bytes + 64 > sizeof text || !(s->storage.grow || s->storage.extend))
 		return;
 	n = append_hex_line(text, n, (uint64_t)d->what);
 	switch (d->what) {
@@ -165,7 +180,7 @@ uint16_t weft__intern_site(struct weft__stream *s, struct weft_record_site *site
 
 enum { MAX_PROBES = 16 };
 #if __STDC_HOSTED__
-enum { MAX_MODULES = 1024, CALLER_SLOTS = 2048 };
+enum { MAX_MODULES = 1024, CALLER_SLOTS = 8192 };
 #else
 enum { MAX_MODULES = 1, CALLER_SLOTS = 256 };
 #endif

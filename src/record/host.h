@@ -80,6 +80,12 @@ void weft__trace_dir_release(void);
 /* Returns the absolute path of the current trace, or else of the last trace. */
 const char *weft__trace_dir_path(void);
 void weft__trace_dir_after_fork(void);
+/* Makes the first packet of the stream of allocations; returns false, with errno, on failure. */
+#define WEFT__MAX_MEMORY_FILES 256u
+bool weft__trace_dir_make_memory(struct weft__stream *stream);
+/* Returns how many bytes of events the trace may still have in that stream. */
+uint64_t weft__trace_dir_memory_left(const struct weft__stream *stream);
+void weft__trace_dir_unmap_memory(void);
 void weft__storage_unmap(struct weft__thread *thread);
 /* Facts about this process from the system; a text is empty if unknown. */
 struct weft__process_info {
@@ -122,6 +128,11 @@ void weft__signals_restore(uint64_t state);
 
 /* Starts to measure the CPU usage of this OS thread, which begins to write the stream (usage.c). */
 void weft__usage_begin(struct weft__stream *stream);
+
+/* memory.c */
+/* Ends the samples of a recording; returns when no thread writes any. */
+void weft__memory_end(void);
+void weft__memory_after_fork(void);
 
 /* start.c */
 enum weft__target { WEFT__TARGET_NONE, WEFT__TARGET_DIRECTORY, WEFT__TARGET_BUFFER };

@@ -182,6 +182,7 @@ static void finish_recording(enum end end)
 	weft__abi_end();
 	__atomic_store_n(&weft__mode, WEFT__OFF, __ATOMIC_SEQ_CST);
 	weft__threads_retire();
+	weft__memory_end();
 	while (!weft__define_lock(1000))
 		usleep(10);
 	weft__write_lost_no_stream();
@@ -276,7 +277,7 @@ void weft__recording_reset(void)
 	weft__mode = WEFT__OFF;
 	weft__target = WEFT__TARGET_NONE;
 	weft__trace_dir_after_fork();
-	weft__recording.definitions.storage.base = NULL;
+	weft__recording.definitions.storage.base = weft__recording.memory.storage.base = NULL;
 }
 
 static bool parse_size(const char *text, uint64_t *out)

@@ -109,10 +109,13 @@ struct weft__stream *weft__stream_at(const unsigned char *address)
 		if (base && t->mapped_bytes && address >= base && (size_t)(address - base) < t->mapped_bytes)
 			return t->stream;
 	}
-	struct weft__stream *d = &weft__recording.definitions;
-	if (weft__target == WEFT__TARGET_DIRECTORY && d->storage.base && address >= d->storage.base &&
-	    (size_t)(address - d->storage.base) < d->storage.packet_bytes)
-		return d;
+	struct weft__stream *const shared[] = {&weft__recording.definitions, &weft__recording.memory};
+	for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+		const struct weft__storage *storage = &shared[i]->storage;
+		if (weft__target == WEFT__TARGET_DIRECTORY && storage->base && address >= storage->base &&
+		    (size_t)(address - storage->base) < storage->packet_bytes)
+			return shared[i];
+	}
 	return NULL;
 }
 
@@ -466,6 +469,7 @@ void weft__reset_after_fork(void)
 	all_threads = free_threads = NULL;
 	next_instance = 0;
 	weft__recording.define_lock = 0;
+	weft__memory_after_fork();
 	recording_pid = getpid();
 	if (fork_stamp)
 		*fork_stamp = 1;

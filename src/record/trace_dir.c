@@ -45,6 +45,7 @@
 
 #define DEFINITIONS_BYTES 65536u
 #define MAX_DEFINITIONS_FILES 256u
+#define MEMORY_BYTES 65536u
 #define DEFAULT_RING_BYTES (16u << 20)
 #define DEFAULT_FILE_BYTES (1u << 20)
 #define METADATA_BYTES 65536u
@@ -58,10 +59,10 @@ static struct {
 	enum weft_record_mode mode;
 	uint64_t packet_bytes;
 	unsigned packets;
-	uint64_t limit, used; /* for grow mode: maximum and current number of bytes in files; 0: no limit */
-	unsigned definitions;
-	bool made;   /* whether this recording created the directory */
-	void *claim; /* mapping of one page of `metadata`, which keeps the file's lock and inode */
+	uint64_t limit, used;         /* for grow mode: maximum and current number of bytes in files; 0: no limit */
+	unsigned definitions, memory; /* numbers of files */
+	bool made;                    /* whether this recording created the directory */
+	void *claim;                  /* mapping of one page of `metadata`, which keeps the file's lock and inode */
 	size_t page;
 	dev_t device; /* device of `metadata` */
 	ino_t inode;
@@ -99,7 +100,10 @@ static enum file_type classify_file(const char *name)
 		name += 6;
 	if (!strcmp(name, "metadata"))
 		return FILE_METADATA;
-	size_t word = !strncmp(name, "stream-", 7) ? 7 : !strncmp(name, "definitions", 11) ? 11 : 0;
+	size_t word = !strncmp(name, "stream-", 7)        ? 7
+		      : !strncmp(name, "definitions", 11) ? 11
+		      : !strncmp(name, "memory-", 7)      ? 7
+							  : 0;
 	return word && name[word + strspn(name + word, "-0123456789")] == 0 ? FILE_PACKET : FILE_OTHER;
 }
 
@@ -337,6 +341,11 @@ static void format_packet_name(char name[NAME_SIZE], unsigned instance, unsigned
 static void format_definitions_name(char name[NAME_SIZE], unsigned file)
 {
 	snprintf(name, NAME_SIZE, "definitions-%u", file);
+}
+
+static void format_memory_name(char name[NAME_SIZE], unsigned file)
+{
+	snprintf(name, NAME_SIZE, "memory-%u", file);
 }
 
 /* Writes the metadata under a hidden name; returns a descriptor, or -1. */
@@ -606,6 +615,7 @@ int weft__trace_dir_begin(const struct weft_record_options *o, const struct weft
 	const char *what = NULL;
 	trace_dir.page = (size_t)sysconf(_SC_PAGESIZE);
 	trace_dir.definitions = 1;
+	trace_dir.memory = 0;
 	trace_dir.seccomp = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
 	if (!expand_path(trace_dir.path, sizeof trace_dir.path, o->directory)) {
 		snprintf(why, why_size, "the directory's name is empty or too long");
@@ -783,6 +793,30 @@ static bool add_definitions_file(struct weft__stream *s)
 	return true;
 }
 
+static bool add_memory_file(struct weft__stream *s)
+{
+	struct packet_request m = {.generation = weft__recording.generation, .base = s->storage.base};
+	format_memory_name(m.name, trace_dir.memory);
+	if (trace_dir.memory == WEFT__MAX_MEMORY_FILES || !request_packets(s, &m))
+		return false;
+	s->storage.base = m.base;
+	trace_dir.memory++;
+	return true;
+}
+
+bool weft__trace_dir_make_memory(struct weft__stream *s)
+{
+	s->stream_class = WEFT_CLASS_MEMORY;
+	s->storage = (struct weft__storage){.packet_bytes = MEMORY_BYTES, .count = 1, .most = 1, .grow = add_memory_file};
+	return add_memory_file(s);
+}
+
+uint64_t weft__trace_dir_memory_left(const struct weft__stream *s)
+{
+	const uint64_t packet = MEMORY_BYTES - sizeof(struct weft_packet_header);
+	return (WEFT__MAX_MEMORY_FILES - trace_dir.memory) * packet + s->soft_end - (uint32_t)s->hot.next;
+}
+
 /* Reserves addresses for a stream, and plans its packets; on failure returns a negative enum weft_status. */
 static int reserve_storage(struct weft__thread *t, struct packet_request *m, unsigned instance, unsigned count)
 {
@@ -939,6 +973,10 @@ static int end_on_fd_thread(void *data)
 			trim_stream(dir, t);
 	format_definitions_name(name, trace_dir.definitions - 1);
 	shorten_file(dir, name);
+	if (trace_dir.memory) {
+		format_memory_name(name, trace_dir.memory - 1);
+		shorten_file(dir, name);
+	}
 	int fd = e->metadata ? write_metadata(dir, e->metadata) : -1;
 	if (fd >= 0) {
 		if (renameat(dir, ".weft-metadata", dir, "metadata"))
@@ -962,7 +1000,16 @@ void weft__trace_dir_end(const struct weft_metadata *metadata, const struct weft
 	if (d->storage.base)
 		munmap(d->storage.base, DEFINITIONS_BYTES);
 	d->storage.base = NULL;
+	weft__trace_dir_unmap_memory();
 	weft__trace_dir_release();
+}
+
+void weft__trace_dir_unmap_memory(void)
+{
+	struct weft__stream *s = &weft__recording.memory;
+	if (s->storage.base)
+		munmap(s->storage.base, MEMORY_BYTES);
+	s->storage.base = NULL;
 }
 
 /* Makes no more files in the directory, and releases the trace. */
@@ -982,6 +1029,8 @@ void weft__trace_dir_after_fork(void)
 	struct weft__stream *d = &weft__recording.definitions;
 	if (trace_dir.generation && d->storage.base)
 		munmap(d->storage.base, DEFINITIONS_BYTES);
+	if (trace_dir.generation)
+		weft__trace_dir_unmap_memory();
 	trace_dir.generation = 0;
 	trace_dir.claim = NULL;
 }

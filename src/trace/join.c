@@ -74,6 +74,8 @@ struct joined {
 	struct weft_gap *gaps;
 	struct weft_profile_stack *stacks;
 	struct weft_profile_sample *samples;
+	struct weft_profile_stack *memory_stacks;
+	struct weft_allocation *allocations;
 	char *process;
 	struct weft_kernel_thread *threads; /* threads of all parts, with the last names that kernel records have */
 	struct weft_event out[BATCH];
@@ -479,6 +481,8 @@ static void free_joined(struct joined *j)
 	free(j->gaps);
 	free(j->stacks);
 	free(j->samples);
+	free(j->memory_stacks);
+	free(j->allocations);
 	free(j->process);
 	free(j->threads);
 	free(j);
@@ -705,6 +709,47 @@ static int fill_profile(struct joined *j, struct weft_profile *out, struct weft_
 	return WEFT_OK;
 }
 
+/* Puts the allocations of all parts together. */
+static int fill_memory(struct joined *j, struct weft_memory *out, struct weft_error *err)
+{
+	size_t stacks = 0, allocations = 0;
+	for (size_t i = 0; i < j->count; i++) {
+		stacks += j->parts[i].trace->info.memory.stack_count;
+		allocations += j->parts[i].trace->info.memory.allocation_count;
+	}
+	j->memory_stacks = calloc(stacks + 1, sizeof *j->memory_stacks);
+	j->allocations = calloc(allocations + 1, sizeof *j->allocations);
+	if (!j->memory_stacks || !j->allocations || stacks >= WEFT_NO_STACK)
+		return weft_error_set(err, WEFT_ENOMEM, "out of memory");
+	for (size_t i = 0; i < j->count; i++) {
+		const struct part *part = &j->parts[i];
+		const struct weft_memory *own = &part->trace->info.memory;
+		const uint32_t base = (uint32_t)out->stack_count;
+		for (size_t s = 0; s < own->stack_count; s++) {
+			struct weft_profile_stack *stack = &j->memory_stacks[out->stack_count++];
+			*stack = own->stacks[s];
+			stack->site += stack->site == WEFT_NO_SITE ? 0 : part->site_base;
+			stack->caller += stack->caller == WEFT_NO_STACK ? 0 : base;
+		}
+		for (size_t a = 0; a < own->allocation_count; a++) {
+			struct weft_allocation *allocation = &j->allocations[out->allocation_count++];
+			*allocation = own->allocations[a];
+			allocation->time_ns = convert_time(j, part, allocation->time_ns);
+			if (allocation->freed_ns != INT64_MAX)
+				allocation->freed_ns = convert_time(j, part, allocation->freed_ns);
+			if (!renumber_id(j, part, &allocation->promise))
+				allocation->promise = WEFT_SYSTEM_ID;
+			allocation->stack += allocation->stack == WEFT_NO_STACK ? 0 : base;
+		}
+		out->period_bytes = own->period_bytes > out->period_bytes ? own->period_bytes : out->period_bytes;
+		out->lost += own->lost;
+		out->misses_ends |= own->misses_ends;
+	}
+	out->stacks = j->memory_stacks;
+	out->allocations = j->allocations;
+	return WEFT_OK;
+}
+
 /* Combines the properties of the parts; the joined trace ends when its last part ends. */
 static bool fill_info(struct joined *j, const struct weft_trace_info *first, struct weft_trace_info *info)
 {
@@ -899,6 +944,8 @@ int weft_trace_join(
 		status = fill_tables(j, &trace->info, err);
 	if (status == WEFT_OK)
 		status = fill_profile(j, &trace->info.profile, err);
+	if (status == WEFT_OK)
+		status = fill_memory(j, &trace->info.memory, err);
 	if (status == WEFT_OK && !fill_info(j, &parts[0]->info, &trace->info))
 		status = weft_error_set(err, WEFT_ENOMEM, "out of memory");
 	if (status < 0) {

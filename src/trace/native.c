@@ -33,6 +33,9 @@ static void free_state(struct native *n)
 	weft_vec_free(&n->profile);
 	weft_vec_free(&n->profile_stacks);
 	weft_vec_free(&n->profile_samples);
+	weft_vec_free(&n->memory);
+	weft_vec_free(&n->memory_stacks);
+	weft_vec_free(&n->allocations);
 	weft_vec_free(&n->changes);
 	weft_vec_free(&n->streams);
 	weft_vec_free(&n->cursors);

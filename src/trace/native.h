@@ -16,10 +16,10 @@ struct native_location {
 	size_t offset;  /* offset of the packet's header in the blob */
 	uint64_t index; /* index of the packet in the blob */
 	uint32_t blob;  /* index of the blob */
-	bool is_definitions, is_kernel, is_profile;
+	bool is_definitions, is_kernel, is_profile, is_memory;
 };
 
-/* A packet of events, definitions, kernel records or samples, as it was when the trace was opened. */
+/* A packet of events, definitions, kernel records, samples or allocations, as it was when the trace was opened. */
 struct native_packet {
 	const unsigned char *bytes; /* start of the header */
 	uint64_t begin;             /* time of the packet's start in ticks; no event of the packet is older */
@@ -125,6 +125,11 @@ struct native {
 	WEFT_VEC(struct native_packet) profile;     /* packets of samples, sorted by sequence number */
 	WEFT_VEC(struct weft_profile_stack) profile_stacks;
 	WEFT_VEC(struct weft_profile_sample) profile_samples;
+	WEFT_VEC(struct native_packet) memory; /* packets of allocations, sorted by sequence number */
+	WEFT_VEC(struct weft_profile_stack) memory_stacks;
+	WEFT_VEC(struct weft_allocation) allocations;
+	uint64_t memory_period_bytes;
+	bool is_memory_damaged; /* true if events of these packets are missing */
 	int64_t profile_period_ns;
 	uint64_t profile_lost;
 	uint8_t profile_way;
@@ -184,8 +189,7 @@ void *weft__native_alloc(struct native *n, size_t bytes);
 bool weft__native_adopt(struct native *n, void *memory);
 /* Finds the packets of a blob, and adds them to n->locations. */
 int weft__native_find_packets(struct weft_trace *trace, uint32_t blob_index, struct weft_error *err);
-/* Adds a packet of events, definitions, kernel records or samples, as far as it can be read from the `there` available bytes,
- * which must stay valid. */
+/* Adds a packet of any of these classes, as far as it can be read from the `there` available bytes, which must stay valid. */
 int weft__native_add_packet(
     struct weft_trace *trace, const struct native_location *location, const unsigned char *bytes, size_t there);
 /* Returns a reader of the bytes that the blob has now; `live` must stay valid. */
@@ -223,6 +227,9 @@ int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ct
 /* native_profile.c: fills trace->info.profile, and adds the places to n->sites.  WEFT_ENOMEM. */
 int weft__native_read_profile(struct weft_trace *trace);
 
+/* native_memory.c: fills trace->info.memory.  WEFT_ENOMEM. */
+int weft__native_read_memory(struct weft_trace *trace);
+
 /* native_save.c */
 int weft__native_save(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx);
 
@@ -235,6 +242,7 @@ struct native_copy {
 void weft__native_edit_events(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 void weft__native_edit_definitions(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
+void weft__native_edit_memory(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 void weft__native_edit_profile(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit);
 /* Returns the first tick that is not before a time. */
 uint64_t weft__native_ticks(uint64_t hz, int64_t ns);

@@ -360,7 +360,7 @@ static int read_place_definition(struct native *n, struct weft_cursor *in)
 static int read_module(struct native *n, struct weft_cursor *in)
 {
 	uint16_t key;
-	struct weft_module module;
+	struct weft_module module = {0};
 	if (!weft_read_u16(in, &key) || !weft_read_u64(in, &module.address) || !weft_read_u64(in, &module.size) ||
 	    !weft_read_string(in, &module.path) || !weft_read_string(in, &module.build_id))
 		return 0;
@@ -489,6 +489,7 @@ int weft__native_definitions(struct weft_trace *trace, struct weft_error *err)
 	trace->info.has_missing_names |= n->definitions.count == 0 && n->packets.count > 0;
 	whole = whole && (!trace->info.has_missing_names || weft__native_read_redefinitions(trace) == WEFT_OK);
 	whole = whole && weft__native_read_profile(trace) == WEFT_OK;
+	whole = whole && weft__native_read_memory(trace) == WEFT_OK;
 	/* From here on, the items of n->modules do not move any more. */
 	for (size_t i = 0; i < n->sites.count && whole; i++)
 		if (n->site_modules.items[i] != WEFT_NO_SITE)

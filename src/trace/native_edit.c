@@ -7,6 +7,7 @@
 
 #include "trace/native.h"
 #include "wire/kernel.h"
+#include "wire/memory.h"
 #include "wire/profile.h"
 
 static void set_size(struct native_copy *copy, size_t size)
@@ -182,6 +183,13 @@ static const struct named_form profile_forms[] = {
 	{NULL, 0},
 };
 
+static const struct named_form memory_forms[] = {
+#define FORM(NAME, value, name, fields) {fields, value},
+    WEFT_MEMORY_OPS(FORM)
+#undef FORM
+	{NULL, 0},
+};
+
 static bool find_form(const struct native *n, const struct named_form *forms, uint8_t id, struct weft_wire_form *own,
     const struct weft_wire_form **out)
 {
@@ -234,6 +242,11 @@ void weft__native_edit_kernel(const struct native *n, struct native_copy *copy, 
 void weft__native_edit_profile(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit)
 {
 	edit_others(n, profile_forms, copy, edit);
+}
+
+void weft__native_edit_memory(const struct native *n, struct native_copy *copy, const struct weft_trace_edit *edit)
+{
+	edit_others(n, memory_forms, copy, edit);
 }
 
 /* ---- Metadata ---- */

@@ -132,6 +132,7 @@ static int note_packet(struct weft_trace *trace, const struct native_location *l
 		slot->is_definitions = packet.stream_class == WEFT_CLASS_DEFINITIONS;
 		slot->is_kernel = packet.stream_class == WEFT_CLASS_KERNEL;
 		slot->is_profile = packet.stream_class == WEFT_CLASS_PROFILE;
+		slot->is_memory = packet.stream_class == WEFT_CLASS_MEMORY;
 		if (fault == WEFT_PACKET_FINE)
 			learn_trace(n, &packet);
 	}
@@ -216,7 +217,7 @@ static size_t trim_content(struct weft_trace *trace, const struct native_locatio
 		    "zeros in place of events, as if a page had never reached the disk");
 	trace->info.has_missing_names |= location->is_definitions && whole < packet->content_bytes;
 	/* If a trace has several files, a truncated file loses only its newest data, so the time of the gap is known. */
-	if (location->is_definitions || location->is_kernel || location->is_profile ||
+	if (location->is_definitions || location->is_kernel || location->is_profile || location->is_memory ||
 	    (whole >= packet->header_bytes && trace->source.blob_count > 1))
 		weft__trace_mark_placed(trace, trace->info.unplaced_count - before);
 	return whole;
@@ -228,6 +229,7 @@ static int store_packet(struct native *n, const struct native_location *location
 	struct native_packet *slot = location->is_definitions ? weft_vec_push(&n->definitions)
 				     : location->is_kernel    ? weft_vec_push(&n->kernel)
 				     : location->is_profile   ? weft_vec_push(&n->profile)
+				     : location->is_memory    ? weft_vec_push(&n->memory)
 							      : weft_vec_push(&n->packets);
 	if (!slot)
 		return WEFT_ENOMEM;
@@ -267,9 +269,10 @@ int weft__native_add_packet(
 	/* WEFT_PACKET_REUSED means that the program died between INVALIDATE and VALIDATE. */
 	if (fault != WEFT_PACKET_FINE)
 		return WEFT_OK;
-	const struct weft_stream_position *reached = !n->from || location->is_definitions || location->is_profile ? NULL
-						     : location->is_kernel ? weft_position_of_kernel(n->from, packet.instance)
-									   : weft_position_of_stream(n->from, packet.instance);
+	const struct weft_stream_position *reached =
+	    !n->from || location->is_definitions || location->is_profile || location->is_memory ? NULL
+	    : location->is_kernel ? weft_position_of_kernel(n->from, packet.instance)
+				  : weft_position_of_stream(n->from, packet.instance);
 	if (reached && packet.sequence < reached->sequence)
 		return WEFT_OK;
 	const size_t known = reached && packet.sequence == reached->sequence ? reached->bytes : 0;
@@ -646,6 +649,7 @@ int weft__native_index(struct weft_trace *trace, struct weft_error *err)
 	weft_sort(n->definitions.items, n->definitions.count, sizeof *n->definitions.items, compare_packets);
 	weft_sort(n->kernel.items, n->kernel.count, sizeof *n->kernel.items, compare_packets);
 	weft_sort(n->profile.items, n->profile.count, sizeof *n->profile.items, compare_packets);
+	weft_sort(n->memory.items, n->memory.count, sizeof *n->memory.items, compare_packets);
 	correct_clock(trace);
 	status = weft__native_definitions(trace, err);
 	return status < 0 ? status : make_streams(trace, err);

@@ -48,7 +48,7 @@ static bool add_slots(struct live *live)
 	for (; live->known_locations < n->locations.count; live->known_locations++) {
 		const struct native_location *location = &n->locations.items[live->known_locations];
 		const struct weft_blob *blob = &source->blobs[location->blob];
-		if (location->is_definitions || location->is_kernel || location->is_profile)
+		if (location->is_definitions || location->is_kernel || location->is_profile || location->is_memory)
 			continue;
 		struct weft_slot *slot = weft_vec_push(&live->slots);
 		size_t *index = slot ? weft_vec_push(&live->locations) : NULL;
@@ -199,7 +199,7 @@ static int add_other_packets(struct live *live)
 	struct native *n = live->trace->state;
 	for (size_t i = 0; i < n->locations.count; i++) {
 		const struct native_location *location = &n->locations.items[i];
-		if (!location->is_definitions && !location->is_kernel && !location->is_profile)
+		if (!location->is_definitions && !location->is_kernel && !location->is_profile && !location->is_memory)
 			continue;
 		const struct weft_packet_memory memory = weft__native_memory(&live->blobs[location->blob]);
 		struct weft_packet_copy copy;

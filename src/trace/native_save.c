@@ -131,6 +131,18 @@ static int save_profile(const struct weft_trace *trace, const struct weft_trace_
 	return copy.bytes ? write_copy(n, &copy, "profile-0", weft__native_edit_profile, edit, file, ctx) : WEFT_ENOMEM;
 }
 
+/* Saves the packets of allocations.  A cut trace keeps all, because later packets free what earlier packets allocated. */
+static int save_memory(const struct native *n, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
+{
+	int status = WEFT_OK;
+	for (size_t i = 0; i < n->memory.count && status == WEFT_OK; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "memory-%zu", i);
+		status = save_packet(n, &n->memory.items[i], name, weft__native_edit_memory, edit, file, ctx);
+	}
+	return status;
+}
+
 /* Writes the metadata of a buffer, which cannot hold the layout, together with the layout, so that other readers understand the
  * trace. */
 static int make_metadata(const struct weft_trace *trace, const struct weft_trace_edit *edit, weft_trace_file_fn *file, void *ctx)
@@ -270,6 +282,8 @@ int weft__native_save(const struct weft_trace *trace, const struct weft_trace_ed
 		status = save_kernel(n, edit, file, ctx);
 	if (status == WEFT_OK)
 		status = save_profile(trace, edit, file, ctx);
+	if (status == WEFT_OK)
+		status = save_memory(n, edit, file, ctx);
 	const struct weft_blob *metadata = trace->source.is_dir ? weft_source_find(&trace->source, "metadata") : NULL;
 	if (status != WEFT_OK)
 		return status;

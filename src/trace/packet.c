@@ -55,7 +55,7 @@ enum weft_packet_fault weft__packet_parse(struct weft_packet *out, const unsigne
 		return WEFT_PACKET_VERSION;
 	if (bits % 8 || out->bytes > UINT32_MAX || out->header_bytes < WEFT_PACKET_HEADER || out->bytes < out->header_bytes)
 		return WEFT_PACKET_SIZES;
-	if (out->stream_class > WEFT_CLASS_PROFILE)
+	if (out->stream_class > WEFT_CLASS_MEMORY)
 		return WEFT_PACKET_CLASS;
 	if (out->begin > INT64_MAX)
 		return WEFT_PACKET_TIME;

@@ -69,6 +69,27 @@ struct weft_profile {
 	struct weft_str why; /* why no more runs have samples; empty if unknown */
 };
 
+/* A sampled allocation of memory. */
+struct weft_allocation {
+	int64_t time_ns;  /* as weft_event.time_ns */
+	int64_t freed_ns; /* INT64_MAX if the memory was not freed before the end of the trace */
+	int64_t promise;  /* id of the promise that ran, or WEFT_SYSTEM_ID */
+	int64_t bytes;    /* estimated size of all allocations for which the sample stands */
+	uint32_t stack;   /* index into the stacks, or WEFT_NO_STACK */
+	uint32_t number;  /* in its part */
+};
+
+/* Samples of allocations. */
+struct weft_memory {
+	const struct weft_profile_stack *stacks; /* the site may be WEFT_NO_SITE */
+	size_t stack_count;
+	const struct weft_allocation *allocations; /* allocations, in order of time within each part */
+	size_t allocation_count;
+	uint64_t period_bytes; /* mean number of allocated bytes for each sample */
+	uint64_t lost;         /* number of samples that were not kept */
+	bool misses_ends;      /* true if an allocation without an end may have been freed */
+};
+
 /* An op that only the trace defines. */
 struct weft_form {
 	struct weft_str name;
@@ -172,6 +193,7 @@ struct weft_trace_info {
 	const struct weft_module *modules;
 	size_t module_count;
 	struct weft_profile profile;
+	struct weft_memory memory;
 	const struct weft_form *forms;
 	size_t form_count;
 	const struct weft_gap *gaps; /* gaps, in order of time within each stream */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/duration.h"
 #include "base/number.h"
 #include "viewer/private.h"
 #include "viewer/rows_private.h"
@@ -45,11 +44,13 @@ struct weft_icicle weft_blame_icicle(struct weft_blame_source *blamed, const str
 	char sum[WEFT_DURATION_BYTES], number[28];
 	static const char *const titles[] = {[WEFT_FOLDED_BY_RUN] = "Running time: %s in total, of %s promises",
 	    [WEFT_FOLDED_BY_WAIT] = "Waiting time: %s in total, of %s promises",
-	    [WEFT_FOLDED_BY_FUNCTION] = "Sampled functions: %s in total, in %s promises"};
+	    [WEFT_FOLDED_BY_FUNCTION] = "Sampled functions: %s in total, in %s promises",
+	    [WEFT_FOLDED_BY_ALLOCATED] = "Allocated memory: about %s in total, by %s promises",
+	    [WEFT_FOLDED_BY_HELD] = "Memory that was not freed: about %s in total, allocated by %s promises"};
 	const bool runs = by != WEFT_FOLDED_BY_WAIT;
 	blamed->stacks = stacks;
 	blamed->other_ns = NULL;
-	snprintf(blamed->title, sizeof blamed->title, titles[by], weft_duration_text(sum, stacks->stacks[0].sum_ns),
+	snprintf(blamed->title, sizeof blamed->title, titles[by], weft_folded_text(by, sum, stacks->stacks[0].sum_ns),
 	    weft_number_text(number, stacks->stacks[0].promises));
 	return (struct weft_icicle){.count = stacks->count,
 	    .node = node_of,
@@ -112,8 +113,8 @@ static int describe_share(const struct weft_viewer *v, uint32_t stack, char *buf
 	char sum[WEFT_DURATION_BYTES], number[28];
 	const struct weft_stack_sum *s = &v->stacks->stacks[stack], *all = &v->stacks->stacks[0];
 	const int tenths = all->sum_ns ? (int)((double)s->sum_ns / (double)all->sum_ns * 1000 + 0.5) : 1000;
-	return snprintf(buf, size, "%d.%d %%, %s, of %s promise%s", tenths / 10, tenths % 10, weft_duration_text(sum, s->sum_ns),
-	    weft_number_text(number, s->promises), s->promises == 1 ? "" : "s");
+	return snprintf(buf, size, "%d.%d %%, %s, of %s promise%s", tenths / 10, tenths % 10,
+	    weft_folded_text(v->blame_by, sum, s->sum_ns), weft_number_text(number, s->promises), s->promises == 1 ? "" : "s");
 }
 
 bool weft__viewer_describe_blame(const struct weft_viewer *v, char *buf, size_t size)
@@ -204,23 +205,43 @@ void weft__viewer_write_blame(struct weft_rows *rows, const struct weft_viewer *
 {
 	static const char *const measures[] = {[WEFT_FOLDED_BY_RUN] = "By running time",
 	    [WEFT_FOLDED_BY_WAIT] = "By waiting time",
-	    [WEFT_FOLDED_BY_FUNCTION] = "By function, in long runs"};
+	    [WEFT_FOLDED_BY_FUNCTION] = "By function, in long runs",
+	    [WEFT_FOLDED_BY_ALLOCATED] = "By allocated memory",
+	    [WEFT_FOLDED_BY_HELD] = "By memory that was not freed"};
 	if (!v->blame_shown)
 		return;
 	weft__rows_set_topic(rows, WEFT_ROWS_OF_BLAME);
-	add_row(rows, WEFT_ROW_HEADING, TEXT("Where the time went"), 0, 0);
+	add_row(rows, WEFT_ROW_HEADING,
+	    TEXT("%s", weft_folded_is_bytes(v->blame_by) ? "Where the memory went" : "Where the time went"), 0, 0);
 	add_row(rows, WEFT_ROW_MORE, TEXT("%s", measures[v->blame_by]), 0, WEFT_NONE);
 	if (v->blame_root != 0)
 		add_row(rows, WEFT_ROW_MORE, TEXT("Below %s", weft_stack_name(v->stacks, v->blame_root)), 0, v->blame_root);
 	add_below(rows, v, v->blame_root);
 }
 
+/* Returns the measure that follows the shown one; measures without data are left out. */
+static enum weft_folded_by find_next_measure(const struct weft_viewer *v)
+{
+	static const enum weft_folded_by order[] = {
+	    WEFT_FOLDED_BY_WAIT, WEFT_FOLDED_BY_RUN, WEFT_FOLDED_BY_FUNCTION, WEFT_FOLDED_BY_ALLOCATED, WEFT_FOLDED_BY_HELD};
+	enum { COUNT = sizeof order / sizeof *order };
+	size_t at = 0;
+	while (order[at] != v->blame_by)
+		at++;
+	for (size_t i = 1; i < COUNT; i++) {
+		const enum weft_folded_by next = order[(at + i) % COUNT];
+		const bool has_data = weft_folded_is_bytes(next)        ? v->model && v->model->allocation_count > 0
+				      : next == WEFT_FOLDED_BY_FUNCTION ? v->model && v->model->sample_count > 0
+									: true;
+		if (has_data)
+			return next;
+	}
+	return v->blame_by;
+}
+
 void weft__viewer_press_blame_row(struct weft_viewer *v, const struct weft_row *row)
 {
-	const bool is_sampled = v->model && v->model->sample_count > 0;
-	const enum weft_folded_by other = v->blame_by == WEFT_FOLDED_BY_WAIT                ? WEFT_FOLDED_BY_RUN
-					  : v->blame_by == WEFT_FOLDED_BY_RUN && is_sampled ? WEFT_FOLDED_BY_FUNCTION
-											    : WEFT_FOLDED_BY_WAIT;
+	const enum weft_folded_by other = find_next_measure(v);
 	if (!v->blame_shown)
 		return;
 	if (row->line == WEFT_NONE)

@@ -13,9 +13,6 @@
 
 #define MAX_MARKS 100 /* number of highlighted promises above which they are not listed */
 
-static const char *const blames[] = {
-    [WEFT_FOLDED_BY_RUN] = "run", [WEFT_FOLDED_BY_WAIT] = "wait", [WEFT_FOLDED_BY_FUNCTION] = "function"};
-
 /* ---- Writing ---- */
 
 struct out {
@@ -171,7 +168,7 @@ size_t weft_viewer_place(const struct weft_viewer *v, char *buf, size_t size)
 	if (!v->folds_itself)
 		put_string(&o, "&thin=1");
 	if (v->blame_shown) {
-		snprintf(text, sizeof text, "&blame=%s:%" PRIu32, blames[v->blame_by], v->blame_root);
+		snprintf(text, sizeof text, "&blame=%s:%" PRIu32, weft_folded_name(v->blame_by), v->blame_root);
 		put_string(&o, text);
 	}
 	for (size_t i = 0; i < v->folding.opened_count; i++) {
@@ -258,12 +255,10 @@ static bool parse_blame(struct place *p, const char *text, size_t len)
 			return false;
 		root = root * 10 + (uint32_t)(text[i] - '0');
 	}
-	for (int by = 0; by < (int)(sizeof blames / sizeof *blames); by++)
-		if (strlen(blames[by]) == name && memcmp(blames[by], text, name) == 0) {
-			p->has_blame = true;
-			p->blame_by = (enum weft_folded_by)by;
-			p->blame_root = root;
-		}
+	if (weft_folded_find(&p->blame_by, text, name)) {
+		p->has_blame = true;
+		p->blame_root = root;
+	}
 	return p->has_blame;
 }
 
@@ -389,7 +384,7 @@ static int parse_parameter(const struct weft_viewer *v, struct place *p, const c
 			return weft_error_set(err, WEFT_EINVAL, "open=%.*s is not the id of a promise", shown, value);
 	}
 	if (IS("blame") && !parse_blame(p, value, value_len))
-		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is neither wait nor run", shown, value);
+		return weft_error_set(err, WEFT_EINVAL, "blame=%.*s is no measure of a flame graph", shown, value);
 	if (IS("internals"))
 		p->folding.shows_internals = value_len == 1 && *value == '1';
 	if (IS("thin"))

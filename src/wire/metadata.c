@@ -1,5 +1,6 @@
 /* metadata.c: formats the description that a trace has of its own layout, in TSDL 1.8.  SPDX-License-Identifier: ISC */
 #include "wire/kernel.h"
+#include "wire/memory.h"
 #include "wire/profile.h"
 #include "wire/wire.h"
 
@@ -189,7 +190,8 @@ static const char clocked_types[] =
     "stream { id = 0; packet.context := struct packet_context; event.header := struct event_header; };\n"
     "stream { id = 1; packet.context := struct packet_context; event.header := struct event_header; };\n"
     "stream { id = 3; packet.context := struct packet_context; event.header := struct event_header; };\n"
-    "stream { id = 4; packet.context := struct packet_context; event.header := struct event_header; };\n";
+    "stream { id = 4; packet.context := struct packet_context; event.header := struct event_header; };\n"
+    "stream { id = 5; packet.context := struct packet_context; event.header := struct event_header; };\n";
 
 static bool has_extra_form(const struct weft_metadata *m, unsigned stream_class, unsigned id)
 {
@@ -217,6 +219,7 @@ static const struct form_entry definitions[] = {WEFT_DEFINITIONS(FORM_ENTRY)};
 /* The events that weft record may add beside the program's packets after this metadata was written. */
 static const struct form_entry kernel_ops[] = {WEFT_KERNEL_OPS(FORM_ENTRY)};
 static const struct form_entry profile_ops[] = {WEFT_PROFILE_OPS(FORM_ENTRY)};
+static const struct form_entry memory_ops[] = {WEFT_MEMORY_OPS(FORM_ENTRY)};
 #undef FORM_ENTRY
 
 static void append_form_entries(
@@ -238,6 +241,7 @@ static void append_layout(struct text *t, const struct weft_metadata *m)
 	append_form_entries(t, m, WEFT_CLASS_DEFINITIONS, definitions, sizeof definitions / sizeof *definitions);
 	append_form_entries(t, m, WEFT_CLASS_KERNEL, kernel_ops, sizeof kernel_ops / sizeof *kernel_ops);
 	append_form_entries(t, m, WEFT_CLASS_PROFILE, profile_ops, sizeof profile_ops / sizeof *profile_ops);
+	append_form_entries(t, m, WEFT_CLASS_MEMORY, memory_ops, sizeof memory_ops / sizeof *memory_ops);
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++) {
 		weft__form_of_op(&form, (uint8_t)op);
 		if (!has_extra_form(m, WEFT_CLASS_EVENTS, op))

@@ -24,7 +24,8 @@ enum weft_stream_class {
 	WEFT_CLASS_DEFINITIONS = 1,
 	WEFT_CLASS_METADATA = 2,
 	WEFT_CLASS_KERNEL = 3,
-	WEFT_CLASS_PROFILE = 4
+	WEFT_CLASS_PROFILE = 4,
+	WEFT_CLASS_MEMORY = 5
 };
 
 typedef uint64_t weft_packet_word __attribute__((aligned(8)));

@@ -85,14 +85,15 @@ static bool is_own(const struct weft_site *site, enum own own)
 	return is_program(site) && (own == OWN_ANY || is_named(site));
 }
 
-static void read_chain(struct chain *out, const struct weft_model *m, uint32_t stack, enum own own)
+static void read_chain(
+    struct chain *out, const struct weft_trace_info *info, const struct weft_profile_stack *stacks, uint32_t stack, enum own own)
 {
-	const struct weft_trace_info *info = m->trace;
 	uint32_t frames[MAX_FRAMES];
 	size_t depth = 0;
 	/* The outermost frames of a deep stack are left out. */
-	for (uint32_t at = stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = info->profile.stacks[at].caller)
-		frames[depth++] = info->profile.stacks[at].site;
+	for (uint32_t at = stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = stacks[at].caller)
+		if (stacks[at].site != WEFT_NO_SITE)
+			frames[depth++] = stacks[at].site;
 	bool is_after_library = true;
 	out->count = 0;
 	while (depth-- > 0) {
@@ -177,7 +178,7 @@ static void find_function(struct weft__hot_function *out, const struct weft_mode
 	size_t count = all;
 	out->site = out->caller = WEFT_NONE;
 	for (size_t i = 0; i < all; i++)
-		read_chain(&chains[i], m, samples[i * stride].stack, own);
+		read_chain(&chains[i], m->trace, m->trace->profile.stacks, samples[i * stride].stack, own);
 	for (size_t level = 0; level < MAX_FRAMES; level++) {
 		const uint32_t site = find_majority(m, chains, count, level);
 		const size_t kept = site == WEFT_NONE ? 0 : keep_chains(m, chains, count, level, site);
@@ -217,4 +218,27 @@ int weft__hot_function_find(
 	}
 	free(chains);
 	return out->site != WEFT_NONE;
+}
+
+/* Returns whether a function only allocates for its callers, as xmalloc() and the containers of C++ do. */
+static bool is_allocator(const struct weft_site *site)
+{
+	return contains(site->function, "alloc") || contains(site->function, "strdup") ||
+	       starts_with(site->file, "/usr/include/") || starts_with(site->file, "/rustc/");
+}
+
+uint32_t weft__find_allocating_site(const struct weft_trace_info *info, uint32_t stack)
+{
+	struct chain chain;
+	for (int own = OWN_NAMED; own < OWN_COUNT; own++) {
+		read_chain(&chain, info, info->memory.stacks, stack, (enum own)own);
+		size_t at = chain.count;
+		while (at > 1 && is_allocator(&info->sites[chain.sites[at - 1]]))
+			at--;
+		if (at > 0)
+			return chain.sites[at - 1];
+	}
+	while (stack != WEFT_NO_STACK && info->memory.stacks[stack].site == WEFT_NO_SITE)
+		stack = info->memory.stacks[stack].caller;
+	return stack == WEFT_NO_STACK ? WEFT_NONE : info->memory.stacks[stack].site;
 }

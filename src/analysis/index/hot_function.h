@@ -23,4 +23,9 @@ struct weft__hot_function {
 int weft__hot_function_find(
     struct weft__hot_function *out, const struct weft_model *model, uint16_t stream, int64_t from_ns, int64_t to_ns);
 
+/* Returns the line of the program that allocated memory: the deepest frame of a stack of allocations that is the program's own
+ * and does more than allocate for its callers.  Returns WEFT_NONE if the stack has no known frame.  Linear in the number of
+ * frames. */
+uint32_t weft__find_allocating_site(const struct weft_trace_info *info, uint32_t stack);
+
 #endif

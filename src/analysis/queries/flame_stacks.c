@@ -9,7 +9,7 @@
 #include "analysis/index/label_patterns.h"
 #include "analysis/index/names.h"
 #include "analysis/index/timeline.h"
-#include "base/duration.h"
+#include "analysis/queries/memory.h"
 #include "base/idmap.h"
 #include "base/intern.h"
 #include "base/search.h"
@@ -363,19 +363,28 @@ static bool is_start(const struct weft_site *site)
 	return false;
 }
 
-/* Adds a stack sample below the promise that ran at that time. */
-static bool add_sample(struct folding *f, uint32_t promise, const struct weft_stack_sample *sample, int64_t ns)
+/* Finds the stack that is the type of a promise. */
+static bool find_type_stack(struct folding *f, uint32_t promise, uint32_t *out)
+{
+	const uint32_t frame =
+	    promise == WEFT_NONE ? intern_frame(f->out->priv, "promises that are not in the trace") : f->frame_of[promise];
+	return frame != WEFT_INTERN_FAILED && find_frame_stack(f, 0, frame, out);
+}
+
+/* Adds a stack sample below a promise; the sample stands for a number of ns or bytes. */
+static bool add_sample(
+    struct folding *f, uint32_t promise, const struct weft_profile_stack *frames, uint32_t innermost, int64_t ns)
 {
 	const struct weft_trace_info *info = f->model->trace;
 	uint32_t sites[MAX_FRAMES], stack = 0;
 	size_t depth = 0;
 	char name[WEFT_NAME_BYTES];
-	for (uint32_t at = sample->stack; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = info->profile.stacks[at].caller)
-		if (!is_recorder(&info->sites[info->profile.stacks[at].site]))
-			sites[depth++] = info->profile.stacks[at].site;
+	for (uint32_t at = innermost; at != WEFT_NO_STACK && depth < MAX_FRAMES; at = frames[at].caller)
+		if (frames[at].site != WEFT_NO_SITE && !is_recorder(&info->sites[frames[at].site]))
+			sites[depth++] = frames[at].site;
 	while (depth > 1 && is_start(&info->sites[sites[depth - 1]]))
 		depth--;
-	bool ok = find_frame_stack(f, 0, f->frame_of[promise], &stack);
+	bool ok = find_type_stack(f, promise, &stack);
 	while (ok && depth-- > 0) {
 		name_function(&info->sites[sites[depth]], name);
 		const uint32_t frame = intern_frame(f->out->priv, name);
@@ -384,6 +393,8 @@ static bool add_sample(struct folding *f, uint32_t promise, const struct weft_st
 	if (!ok)
 		return false;
 	f->stacks.items[stack].own_ns = add_ns_saturated(f->stacks.items[stack].own_ns, ns);
+	if (promise == WEFT_NONE)
+		return true;
 	f->stacks.items[stack].promises += f->out->of[promise] == WEFT_NONE;
 	f->out->of[promise] = stack;
 	f->out->priv->times_ns[promise] = add_ns_saturated(f->out->priv->times_ns[promise], ns);
@@ -405,10 +416,24 @@ static bool sum_up_samples(struct folding *f)
 		/* A long run is sampled less and less often.  If all runs are sampled, each sample stands for the same time. */
 		const bool is_same_run = m->trace->profile.way == WEFT_PROFILE_WAY_LONG && is_running && i > 0 &&
 					 s[-1].stream == s->stream && s[-1].time_ns >= m->runs[timeline.runs[at].run].start_ns;
-		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, s,
+		ok = add_sample(f, is_running ? timeline.runs[at].promise : WEFT_SYSTEM, m->trace->profile.stacks, s->stack,
 		    is_same_run ? s->time_ns - s[-1].time_ns : m->trace->profile.period_ns);
 	}
 	weft__timeline_finish(&timeline);
+	return ok;
+}
+
+/* Adds all allocations, or those that were not freed. */
+static bool sum_up_allocations(struct folding *f)
+{
+	const struct weft_model *m = f->model;
+	bool ok = true;
+	memset(f->out->of, 0xff, m->promise_count * sizeof *f->out->of);
+	for (size_t i = 0; ok && i < m->allocation_count; i++) {
+		const struct weft_promise_allocation *a = &m->allocations[i];
+		if (f->by == WEFT_FOLDED_BY_ALLOCATED || a->freed_ns == INT64_MAX)
+			ok = add_sample(f, a->promise, m->trace->memory.stacks, a->stack, a->bytes);
+	}
 	return ok;
 }
 
@@ -493,7 +518,9 @@ int weft_stacks_create(
 	if (first && stacks && stacks->priv && stacks->priv->times_ns && stacks->of && f.frame_of && f.above && f.stack_of &&
 	    f.chain && f.waits && find_frames(&f) && measure_promises(&f)) {
 		memset(f.stack_of, 0xff, (count + 1) * sizeof *f.stack_of);
-		done = by == WEFT_FOLDED_BY_FUNCTION ? sum_up_samples(&f) : sum_up_promises(&f, with_system);
+		done = by == WEFT_FOLDED_BY_FUNCTION ? sum_up_samples(&f)
+		       : weft_folded_is_bytes(by)    ? sum_up_allocations(&f)
+						     : sum_up_promises(&f, with_system);
 	}
 	if (stacks) {
 		stacks->stacks = f.stacks.items;
@@ -573,6 +600,32 @@ bool weft_stack_contains(const struct weft_stacks *s, uint32_t stack, uint32_t p
 	while (at != WEFT_NONE && at > stack)
 		at = s->stacks[at].above;
 	return at == stack;
+}
+
+static const char *const measures[WEFT_FOLDED_COUNT] = {[WEFT_FOLDED_BY_RUN] = "run",
+    [WEFT_FOLDED_BY_WAIT] = "wait",
+    [WEFT_FOLDED_BY_FUNCTION] = "function",
+    [WEFT_FOLDED_BY_ALLOCATED] = "allocated",
+    [WEFT_FOLDED_BY_HELD] = "held"};
+
+const char *weft_folded_name(enum weft_folded_by by)
+{
+	return measures[by];
+}
+
+const char *weft_folded_text(enum weft_folded_by by, char buf[WEFT_DURATION_BYTES], int64_t sum)
+{
+	return weft_folded_is_bytes(by) ? weft_bytes_text(buf, sum) : weft_duration_text(buf, sum);
+}
+
+bool weft_folded_find(enum weft_folded_by *out, const char *name, size_t bytes)
+{
+	for (size_t i = 0; i < WEFT_FOLDED_COUNT; i++)
+		if (strlen(measures[i]) == bytes && memcmp(measures[i], name, bytes) == 0) {
+			*out = (enum weft_folded_by)i;
+			return true;
+		}
+	return false;
 }
 
 int weft_folded(const struct weft_model *model, enum weft_folded_by by, weft_folded_fn *each, void *ctx, struct weft_error *err)

@@ -2,6 +2,7 @@
 #ifndef WEFT_ANALYSIS_QUERIES_FLAME_STACKS_H
 #define WEFT_ANALYSIS_QUERIES_FLAME_STACKS_H
 
+#include "base/duration.h"
 #include "model/model.h"
 
 enum weft_folded_by {
@@ -11,8 +12,27 @@ enum weft_folded_by {
 	WEFT_FOLDED_BY_WAIT,
 	/* a stack is a promise that ran for long, with the functions in which its thread was sampled meanwhile; its time is the
 	 * time since the sample before */
-	WEFT_FOLDED_BY_FUNCTION
+	WEFT_FOLDED_BY_FUNCTION,
+	/* a stack is a promise, with the functions in which it allocated memory; instead of a time it has a number of bytes */
+	WEFT_FOLDED_BY_ALLOCATED,
+	WEFT_FOLDED_BY_HELD, /* the same, only of memory that was not freed */
+	WEFT_FOLDED_COUNT
 };
+
+/* Returns whether the stacks have numbers of bytes instead of times. */
+static inline bool weft_folded_is_bytes(enum weft_folded_by by)
+{
+	return by == WEFT_FOLDED_BY_ALLOCATED || by == WEFT_FOLDED_BY_HELD;
+}
+
+/* Returns the word by which users choose a measure: "run", "wait", "function", "allocated", "held". */
+const char *weft_folded_name(enum weft_folded_by by);
+
+/* Formats a sum of the stacks for users, as a duration or a size; returns buf. */
+const char *weft_folded_text(enum weft_folded_by by, char buf[WEFT_DURATION_BYTES], int64_t sum);
+
+/* Finds the measure with that name; returns false if there is none. */
+bool weft_folded_find(enum weft_folded_by *out, const char *name, size_t bytes);
 
 /* Receives the frames of a stack, the outermost first, and the total time of the stack; a non-zero result makes weft_folded()
  * stop with WEFT_EIO.  Texts are valid UTF-8 in one line without semicolons; numbers and addresses in them are replaced by "*",
