@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/index/memory.h"
 #include "analysis/index/names.h"
 #include "analysis/index/path.h"
 #include "analysis/queries/functions.h"
-#include "analysis/queries/memory.h"
 #include "analysis/queries/type_table.h"
 #include "cli.h"
 

@@ -7,6 +7,7 @@
 
 #include "analysis/index/account.h"
 #include "analysis/index/hot_function.h"
+#include "analysis/index/memory.h"
 #include "analysis/index/names.h"
 #include "base/utf8.h"
 #include "viewer/private.h"
@@ -200,6 +201,20 @@ static void write_longest_run(struct writer *w, uint32_t promise)
 			weft_name_place(m, hot.site, place)));
 }
 
+/* Writes the memory that a promise allocated if its allocations were sampled. */
+static void write_memory(struct writer *w, uint32_t promise)
+{
+	struct weft_promise_memory memory;
+	char size[WEFT_BYTES_BYTES], place[WEFT_NAME_BYTES];
+	if (weft_promise_memory(&memory, w->model, promise) < 0 || !memory.samples)
+		return;
+	add_row(w, WEFT_ROW_FACT, TEXT("allocated"),
+	    TEXT("about %s (%zu samples)", weft_bytes_text(size, memory.allocated), memory.samples));
+	add_row(w, WEFT_ROW_FACT, TEXT("not freed"), TEXT("about %s", weft_bytes_text(size, memory.held)));
+	if (memory.site != WEFT_NONE && *weft_name_place(w->model, memory.site, place))
+		add_row(w, WEFT_ROW_FACT, TEXT("mostly in"), TEXT("%s", place));
+}
+
 static void write_times(struct writer *w, uint32_t promise)
 {
 	struct weft_state_times t = weft_promise_info_times(w->source->facts, promise);
@@ -212,6 +227,7 @@ static void write_times(struct writer *w, uint32_t promise)
 		write_time(w, "of that off CPU", t.off_ns, all);
 	if (w->model->sample_count)
 		write_longest_run(w, promise);
+	write_memory(w, promise);
 }
 
 /* Sections of the panel, in the order of questions about a waiting promise. */

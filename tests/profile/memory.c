@@ -1,6 +1,6 @@
 /* memory.c: allocates memory in each way that a program can, keeps a part of it, and prints the true numbers.
  *
- *	profile_memory [entries | failing | forks | many]
+ *	profile_memory [entries | failing | forks | many | leaks | caches | fills]
  *
  * A timer runs twenty times.  Each call allocates about 1 MB in each function below; keep_session() keeps every fourth of its
  * allocations, and all others are freed.  SPDX-License-Identifier: ISC */
@@ -148,6 +148,51 @@ static void on_fork(uv_timer_t *timer)
 	uv_close((uv_handle_t *)timer, NULL);
 }
 
+/* ---- Requests, each of which is a promise that ends ---- */
+
+enum { REQUESTS = 400, BUFFERS = 8, LIMIT = 40 };
+
+static const char *kind;
+static char *cache[REQUESTS];
+
+/* Keeps a buffer of a request: all of them, the newest ones, or the oldest ones. */
+static NOINLINE void answer_request(int request)
+{
+	for (int i = 0; i < BUFFERS; i++) {
+		char *buffer = malloc(BYTES);
+		sink = buffer;
+		if (i > 0 || (!strcmp(kind, "fills") && request >= LIMIT)) {
+			free(buffer);
+			continue;
+		}
+		char **slot = &cache[!strcmp(kind, "caches") ? request % LIMIT : request];
+		free(*slot);
+		*slot = buffer;
+	}
+}
+
+static void on_closed(uv_handle_t *timer)
+{
+	free(timer);
+}
+
+static void on_request(uv_timer_t *timer)
+{
+	static int request;
+	answer_request(request++);
+	uv_close((uv_handle_t *)timer, on_closed);
+}
+
+static void on_client(uv_timer_t *client)
+{
+	static int requests;
+	uv_timer_t *timer = malloc(sizeof *timer);
+	uv_timer_init(client->loop, timer);
+	uv_timer_start(timer, on_request, 0, 0);
+	if (++requests == REQUESTS)
+		uv_close((uv_handle_t *)client, NULL);
+}
+
 static void print_entries(void)
 {
 	const unsigned char *const entries[] = {(const unsigned char *)(uintptr_t)malloc, (const unsigned char *)(uintptr_t)free,
@@ -162,6 +207,7 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	uv_timer_t timer;
 	memset(text, 'x', sizeof text - 1);
+	kind = !strcmp(what, "leaks") || !strcmp(what, "caches") || !strcmp(what, "fills") ? what : NULL;
 	if (!strcmp(what, "entries"))
 		print_entries();
 	uv_timer_init(uv_default_loop(), &timer);
@@ -169,6 +215,7 @@ int main(int argc, char **argv)
 	    !strcmp(what, "failing") ? on_failure
 	    : !strcmp(what, "forks") ? on_fork
 	    : !strcmp(what, "many")  ? on_many
+	    : kind                   ? on_client
 				     : on_timer,
 	    1, 1);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """weft record --memory samples allocations, and weft says which promises and lines allocated, and what was not freed.
 
-	memory_test.py MEMORY WEFT
+	memory_test.py MEMORY PANEL WEFT
 
-MEMORY: memory.c.  A sum of n samples has a relative error of about 1 / sqrt(n); the sums below have more than 250 samples, and
+MEMORY: memory.c; PANEL: panel.c.  A sum of n samples has a relative error of about 1 / sqrt(n); the sums below have more than 250 samples, and
 may be wrong by a third.
 SPDX-License-Identifier: ISC"""
 
@@ -18,7 +18,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import ENV, PATIENCE, expect, fail
 
-MEMORY, WEFT = sys.argv[1:3]
+MEMORY, PANEL, WEFT = sys.argv[1:4]
 MB = 20 * 256 * 4000  # what each function of memory.c allocates
 TYPE = '"* ms"'
 
@@ -135,6 +135,26 @@ def full_file_keeps_the_ends_of_its_samples(folder):
         fail(f'{size} bytes of samples')
 
 
+def growing_memory_of_ended_promises_is_a_finding(folder):
+    for kind in ('leaks', 'caches', 'fills'):
+        record(f'{folder}/{kind}', MEMORY, kind, memory='--memory=1K')
+        findings = [json.loads(line) for line in run(WEFT, 'explain', '--json', f'{folder}/{kind}').splitlines()]
+        found = [finding for finding in findings if finding['finding'] == 'retained']
+        expect(len(found), kind == 'leaks', f'findings of {kind}: {found}')
+    title = re.compile(r'about 1\.[4-8]\d MB of memory of ended promises ".*" is not freed, and grew all the time \(memory\.c:\d+ in '
+                       r'answer_request\)$|about 1\.[4-8]\d MB .*\(answer_request \(memory\.c:\d+\)\)$')
+    findings = [json.loads(line) for line in run(WEFT, 'explain', '--json', f'{folder}/leaks').splitlines()]
+    [finding] = [finding for finding in findings if finding['finding'] == 'retained']
+    if not title.match(finding['title']) or finding['severity'] != 'information':
+        fail(f'{finding}')
+    one = run(WEFT, 'explain', f'--promise={finding["promise"]}', f'{folder}/leaks')
+    if not re.search(r'it allocated about [\d.]+ kB, and about [\d.]+ kB of that is not freed \(\d+ samples\); [\d.]+ kB of it', one):
+        fail(f'--promise: {one}')
+    panels = run(PANEL, traces_in(f'{folder}/leaks')[0])
+    if not re.search(r'^allocated: about [\d.]+ kB \(\d+ samples\)\nnot freed: about [\d.]+ kB\nmostly in: \S', panels, re.M):
+        fail(f'panels: {panels}')
+
+
 def nothing_is_patched_without_the_option(folder):
     plain = run(MEMORY, 'entries')
     expect(record(f'{folder}/off', MEMORY, 'entries', memory=None), plain, 'entries of malloc() in a recorded program')
@@ -171,7 +191,7 @@ def main():
         for test in (each_way_to_allocate_has_its_line_and_what_is_held, texts_and_stacks_have_bytes, babeltrace2_reads_the_packets,
                      saved_traces_have_the_same_sums, failing_realloc_keeps_the_old_memory,
                      children_do_not_free_the_memory_of_their_parent, full_file_keeps_the_ends_of_its_samples,
-                     nothing_is_patched_without_the_option, other_allocators_are_sampled_too, wrong_options_are_refused):
+                     growing_memory_of_ended_promises_is_a_finding, nothing_is_patched_without_the_option, other_allocators_are_sampled_too, wrong_options_are_refused):
             print(test.__name__, flush=True)
             test(folder)
 

@@ -48,6 +48,7 @@ enum weft_severity { WEFT_SEVERITY_INFORMATION, WEFT_SEVERITY_ALARM };
 	X(SEQUENCE, sequence, INFORMATION, OBSERVED, "an answer waited for many answers, one after the other")                   \
 	X(RECONNECTS, reconnects, INFORMATION, TYPES | OBSERVED,                                                                 \
 	    "each request had a connection of its own, although an earlier one was free")                                        \
+	X(RETAINED, retained, INFORMATION, TYPES | OBSERVED, "memory of ended promises is not freed, and grows")                 \
 	X(ANSWER, answer, INFORMATION, ROOT_CAUSES | TYPES | QUESTION, "how a promise ended, or why it is pending")
 
 enum weft_finding_kind {

@@ -282,6 +282,9 @@ void weft__evidence_add_hot_function(struct weft__finder *f, enum weft_evidence_
 void weft__evidence_find_hot_function(
     struct weft__finder *f, enum weft_evidence_role role, uint32_t promise, int64_t from_ns, int64_t to_ns);
 
+/* Adds evidence of the memory that a promise allocated, if its allocations were sampled. */
+void weft__evidence_add_memory(struct weft__finder *f, uint32_t promise);
+
 /* ---- Reports that several checks share ---- */
 
 /* Reports where the time of an ended promise went: evidence, steps and the end of the title.  `path` is the critical path of

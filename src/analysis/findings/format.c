@@ -6,6 +6,7 @@
 #include "analysis/findings/finding.h"
 #include "analysis/index/hot_function.h"
 #include "analysis/index/label_patterns.h"
+#include "analysis/index/memory.h"
 #include "analysis/index/names.h"
 #include "analysis/index/path_by_process.h"
 #include "analysis/index/remote_waits.h"
@@ -423,6 +424,23 @@ void weft__evidence_find_hot_function(
 	f->no_memory |= found < 0;
 	if (found > 0)
 		weft__evidence_add_hot_function(f, role, from_ns, promise, &hot);
+}
+
+void weft__evidence_add_memory(struct weft__finder *f, uint32_t promise)
+{
+	struct weft_promise_memory memory;
+	char allocated[WEFT_BYTES_BYTES], held[WEFT_BYTES_BYTES], most[WEFT_BYTES_BYTES];
+	const bool is_known = weft_promise_memory(&memory, f->model, promise) == WEFT_OK;
+	f->no_memory |= !is_known;
+	if (!is_known || !memory.samples)
+		return;
+	const char *place = memory.site == WEFT_NONE
+				? ""
+				: weft__finding_text(f, "; %s of it%s", weft_bytes_text(most, memory.site_bytes),
+				      weft__format_place(f, memory.site));
+	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, promise,
+	    "it allocated about %s, and about %s of that is not freed (%zu samples)%s",
+	    weft_bytes_text(allocated, memory.allocated), weft_bytes_text(held, memory.held), memory.samples, place);
 }
 
 const char *weft__format_late_advice(struct weft__finder *f, uint32_t connection)

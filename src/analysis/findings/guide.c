@@ -800,6 +800,29 @@ static const struct weft_finding_guide guides[] = {
 	    .json = "`promise` and `root` are the first of the connections.\n"
 		    "`weight` is the number of connections that were made after the answer on an earlier one.\n",
 	},
+    [WEFT_FINDING_RETAINED] =
+	{
+	    .meaning = "Memory that promises of one type allocated is not freed although they have ended, and it grows.",
+	    .title =
+		"about 5.12 MB of memory of ended promises \"session *\" is not freed, and grew all the time (memory.c:29 in "
+		"keep_session)\n",
+	    .evidence =
+		"The trace has sampled allocations (`weft record --memory`).\n"
+		"At least 32 sampled allocations of one line, by at least 16 ended promises whose labels differ only in "
+		"numbers, are not freed at the end.\n"
+		"At least four of them were made in each quarter of the time.\n"
+		"The held share of the oldest quarter is at least half of that of the newest quarter: a cache with a limit "
+		"frees its oldest memory.\n"
+		"Nothing is reported if weft does not know of each sampled allocation whether it was freed.\n",
+	    .doubt = MISSING_EVENTS MISSING_NAMES,
+	    .false_alarms = "A cache that still grows looks the same: record for longer.\n"
+			    "The memory may belong to something that lives longer than the promise, such as a connection.\n",
+	    .fix = "- Find out what keeps the memory; start at the line that allocates it.\n"
+		   "- Give a cache a limit.\n"
+		   "- `weft render --blame=held` shows the callers of all lines that allocated held memory.\n",
+	    .json = "`promise` and `root` are the promise with the first of these allocations.\n"
+		    "`weight` is the estimated number of bytes.\n",
+	},
     [WEFT_FINDING_ANSWER] =
 	{
 	    .meaning = "How one promise came to its end, or why it is pending (--promise=ID).",

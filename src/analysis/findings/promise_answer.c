@@ -139,4 +139,6 @@ void weft__find_answer(struct weft__finder *f)
 		report_open_ended(f, f->asked_promise);
 	else
 		report_pending(f, p);
+	if (f->findings.count)
+		weft__evidence_add_memory(f, f->asked_promise);
 }

@@ -7,9 +7,9 @@
 
 #include "analysis/index/account.h"
 #include "analysis/index/label_patterns.h"
+#include "analysis/index/memory.h"
 #include "analysis/index/names.h"
 #include "analysis/index/timeline.h"
-#include "analysis/queries/memory.h"
 #include "base/idmap.h"
 #include "base/intern.h"
 #include "base/search.h"

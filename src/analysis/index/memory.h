@@ -1,7 +1,7 @@
 /* memory.h: sums up sampled allocations by type of promise and by the program's line that allocated.
  * SPDX-License-Identifier: ISC */
-#ifndef WEFT_ANALYSIS_QUERIES_MEMORY_H
-#define WEFT_ANALYSIS_QUERIES_MEMORY_H
+#ifndef WEFT_ANALYSIS_INDEX_MEMORY_H
+#define WEFT_ANALYSIS_INDEX_MEMORY_H
 
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
 /* memory.c: see memory.h.  SPDX-License-Identifier: ISC */
-#include "analysis/queries/memory.h"
+#include "analysis/index/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
