@@ -92,7 +92,7 @@ static uint32_t find_line(struct weft_memory_private *p, const struct weft_model
 	uint32_t *first = number == known ? weft_vec_push(&p->site_of_line) : NULL;
 	if (first)
 		*first = site;
-	return number < p->site_of_line.count ? p->site_of_line.items[number] : site;
+	return p->site_of_line.items && number < p->site_of_line.count ? p->site_of_line.items[number] : site;
 }
 
 static int compare_keys(const void *x, const void *y)
