@@ -304,7 +304,8 @@ void weft__event_active(struct event *event, int what, short calls)
 			object->function = (const void *)get_user_callback(weft__ev_real.event_get_callback(event));
 		if (object && !object->id)
 			begin_event(object, event, NULL, weft__ev_get_here()->caller);
-		if (object && object->id)
+		/* An event that activates itself again and again would fill the ring. */
+		if (object && object->id && !weft_hook_is_spinning(&object->calls))
 			weft_signal_only(weft_hook_current_promise(), object->id);
 		weft__ev_unlock(event);
 	}

@@ -100,6 +100,23 @@ static int spin_timer(void)
 	return 0;
 }
 
+/* An event that activates itself in its callback. */
+static void activate_again(int fd, short what, void *data)
+{
+	if (++turns < 100000)
+		event_active(data, EV_TIMEOUT, 0);
+}
+
+static int spin_active(void)
+{
+	struct event *event = evtimer_new(base, activate_again, event_self_cbarg());
+	event_active(event, EV_TIMEOUT, 0);
+	event_base_dispatch(base);
+	printf("%d\n", turns);
+	event_free(event);
+	return 0;
+}
+
 static void ignore(int fd, short what, void *data)
 {
 	if (++turns == 100000)
@@ -632,9 +649,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(void);
-	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_fd", spin_fd}, {"load", load}, {"buffers", buffers},
-	    {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned}, {"opens", opens},
-	    {"datagrams", datagrams}, {"late", late}, {"silent", silent}};
+	} scenes[] = {{"timers", timers}, {"spin_timer", spin_timer}, {"spin_active", spin_active}, {"spin_fd", spin_fd},
+	    {"load", load}, {"buffers", buffers}, {"http", http}, {"torture", torture}, {"forking", forking}, {"turned", turned},
+	    {"opens", opens}, {"datagrams", datagrams}, {"late", late}, {"silent", silent}};
 	for (size_t i = 0; argc == 2 && i < sizeof scenes / sizeof *scenes; i++)
 		if (!strcmp(argv[1], scenes[i].name)) {
 			base = event_base_new();

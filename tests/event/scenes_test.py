@@ -56,7 +56,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
         fail(f'where the timer was made: {every["site"]}')
     healthy(trace)
 
-    for name, kind, label in (('spin_timer', 'timer', '0 ms'), ('spin_fd', 'poll', '')):
+    for name, kind, label in (('spin_timer', 'timer', '0 ms'), ('spin_active', 'condition', 'event'), ('spin_fd', 'poll', '')):
         trace = record(name, folder)
         found = trace.findings(LATE)
         expect(list(found), ['spin'], f'what is found in {name}')
