@@ -146,8 +146,12 @@ static void note_accept(int fd, int result, const void *caller)
 	if (result >= 0)
 		weft_hook_mark_fd_used(fd);
 	weft__hook_fd_reset(result);
-	if (result >= 0 && weft__loop_is_watched())
+	if (!weft__loop_is_watched())
+		return;
+	if (result >= 0)
 		weft__loop_accepted(fd, result, caller);
+	else if (errno == EMFILE || errno == ENFILE)
+		weft__loop_accept_failed(fd, caller);
 }
 
 #define PIECES(FROM, COUNT) .msg_iov = (struct iovec *)(uintptr_t)(FROM), .msg_iovlen = (size_t)(COUNT)

@@ -36,12 +36,13 @@ enum weft__loop_role {
  * is known of the descriptor.  A runtime's adapter may keep the requests of its own connection in a state with the role
  * WEFT__LOOP_NOTHING (adapters/uv/question.c). */
 struct weft__loop_fd {
-	unsigned epoch;  /* atomic */
-	uint8_t is_busy; /* whether a thread is changing the other fields; atomic */
-	uint8_t role;    /* atomic */
-	bool is_cut;     /* whether the last write took fewer bytes than the program offered */
-	bool is_at_end;  /* whether the other end sends nothing more */
-	bool is_used;    /* whether the descriptor is listed in the current iteration of its thread's loop */
+	unsigned epoch;          /* atomic */
+	uint8_t is_busy;         /* whether a thread is changing the other fields; atomic */
+	uint8_t role;            /* atomic */
+	bool is_cut;             /* whether the last write took fewer bytes than the program offered */
+	bool is_at_end;          /* whether the other end sends nothing more */
+	uint32_t failed_accepts; /* number of accepts on a listener that failed for lack of file descriptors */
+	bool is_used;            /* whether the descriptor is listed in the current iteration of its thread's loop */
 	weft_id connection, by;
 	int asker_fd;     /* descriptor of the connection on which the asker's own request came; -1: none */
 	int maker_fd;     /* descriptor of the connection whose request made the program connect this one; -1: none */
@@ -118,6 +119,8 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 
 /* Record new connections: accepted after an accept, connects after a connect that succeeded or is in progress. */
 void weft__loop_accepted(int listener, int fd, const void *caller);
+/* Records that an accept failed for lack of file descriptors: the first failure, and whenever the number has doubled. */
+void weft__loop_accept_failed(int listener, const void *caller);
 void weft__loop_connects(int fd, const struct sockaddr *to, socklen_t size, const void *caller);
 
 /* Call when a runtime has made the promise of a listening socket: a loop of another thread makes no second one. */

@@ -17,6 +17,7 @@
 #include "adapters/hook/session.h"
 #include "adapters/hook/socket.h"
 #include "adapters/loop/turn.h"
+#include "base/known_strings.h"
 
 /* ---- The state of a descriptor ---- */
 
@@ -186,6 +187,19 @@ void weft__loop_accepted(int listener, int fd, const void *caller)
 		weft__loop_release(c);
 	}
 out:
+	errno = saved_errno;
+}
+
+void weft__loop_accept_failed(int listener, const void *caller)
+{
+	const int saved_errno = errno;
+	struct weft__loop_fd *from = is_watched_call(caller) ? know(listener, caller) : NULL;
+	if (from) {
+		const uint32_t count = ++from->failed_accepts;
+		if ((count & (count - 1)) == 0)
+			WEFT_NOTE(from->connection, WEFT_STRING_NO_DESCRIPTORS);
+		weft__loop_release(from);
+	}
 	errno = saved_errno;
 }
 

@@ -66,7 +66,8 @@ bool weft_text_starts_with(struct weft_str text, const char *words)
 
 bool weft_text_is_builtin(struct weft_str text)
 {
-	static const char *const weft_strings[] = {WEFT_STRING_CANCELLED, WEFT_STRING_RESTARTED, WEFT_STRING_END};
+	static const char *const weft_strings[] = {
+	    WEFT_STRING_CANCELLED, WEFT_STRING_RESTARTED, WEFT_STRING_END, WEFT_STRING_NO_DESCRIPTORS};
 	for (size_t i = 0; i < sizeof weft_strings / sizeof *weft_strings; i++)
 		if (weft_str_equal(text, (struct weft_str){weft_strings[i], (uint32_t)strlen(weft_strings[i])}))
 			return true;

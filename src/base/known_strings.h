@@ -17,6 +17,7 @@ enum weft_meaning {
 #define WEFT_STRING_RESTARTED "started again"
 #define WEFT_STRING_END "end of input"
 #define WEFT_STRING_NOT_WAITED_FOR "ended, and was not waited for"
+#define WEFT_STRING_NO_DESCRIPTORS "accept fails: too many open files"
 #define WEFT_STRING_FROM "from "
 #define WEFT_STRING_TO "to "
 
