@@ -96,24 +96,6 @@ static size_t count_keepers(const struct weft__finder *f, uint32_t loop)
 	return count;
 }
 
-/* Returns the promises that keep a loop running, sorted; the caller frees the array.  Returns NULL on lack of memory, which is
- * noted in the finder. */
-static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
-{
-	const struct weft__wait_graph *w = &f->wait_graph;
-	struct keeper *keepers = weft__finding_alloc(f, loop->keepers, sizeof *keepers);
-	size_t count = 0;
-	for (uint32_t i = w->begin[loop->promise]; keepers && i < w->begin[loop->promise + 1] && count < loop->keepers; i++) {
-		const uint32_t p = w->waits[i].to;
-		if (is_keeper(f, loop->promise, p))
-			keepers[count++] =
-			    (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
-	}
-	if (keepers)
-		weft_sort(keepers, loop->keepers, sizeof *keepers, compare_keepers);
-	return keepers;
-}
-
 /* Formats the promises that keep a loop running: timer 4 "every 1 s" (main.c:12) and 2 more. */
 static const char *format_keepers(struct weft__finder *f, const struct keeper *keepers, size_t count)
 {
@@ -185,40 +167,55 @@ static bool report_unread_output(struct weft__finder *f, struct weft_finding *fi
 	return false;
 }
 
-/* Returns whether p is a signal that asks the program to end, by its label. */
-static bool is_end_signal(const struct weft_model *m, uint32_t p)
-{
-	static const char *const labels[] = {"SIGTERM", "SIGINT", "signal 15", "signal 2"};
-	const uint32_t label = m->promises[p].kind == WEFT_KIND_OS_SIGNAL ? weft_model_name_text(m, p) : WEFT_NONE;
-	for (size_t i = 0; label != WEFT_NONE && i < sizeof labels / sizeof *labels; i++)
-		if (weft_str_equal(weft_model_text(m, label), (struct weft_str){labels[i], (uint32_t)strlen(labels[i])}))
-			return true;
-	return false;
-}
-
 /* Returns the first signal to the process of the loop that asked it to end, long before the trace ends; WEFT_NONE if there was
  * none.  *came_ns is its time. */
 static uint32_t find_end_signal(const struct weft__finder *f, uint32_t loop, int64_t *came_ns)
 {
-	enum { LONG_STALLS = 100 };
+	enum { LONG_STALLS = 50 };
+	const int64_t latest_ns = weft_model_until(f->model, loop) - LONG_STALLS * f->options.stall_ns;
+	return weft__end_signal_find(f, loop, latest_ns, came_ns);
+}
+
+/* Lists the handles of a loop that were called back after the process was asked to end, so that they may keep the loop running:
+ * libuv's recorder lists the handles of a loop only while the loop sleeps.  Returns their number; `keepers` may be NULL. */
+static size_t list_called_back(const struct weft__finder *f, uint32_t loop, struct keeper *keepers)
+{
 	const struct weft_model *m = f->model;
-	uint32_t found = WEFT_NONE;
-	*came_ns = weft_model_until(m, loop) - LONG_STALLS * f->options.stall_ns;
-	for (uint32_t p = 1; p < m->promise_count && weft__promise_types_have(&f->types, WEFT_KIND_OS_SIGNAL); p++) {
-		if (!is_end_signal(m, p) || weft_part_of(m, p) != weft_part_of(m, loop))
+	int64_t came_ns;
+	size_t count = 0;
+	if (find_end_signal(f, loop, &came_ns) == WEFT_NONE)
+		return 0;
+	for (size_t i = 0; i < f->wait_graph.pending.count; i++) {
+		const uint32_t p = f->wait_graph.pending.items[i], run = weft_run_before(m, p, INT64_MAX);
+		const uint16_t kind = m->promises[p].kind;
+		if (m->promises[p].stream != m->promises[loop].stream || run == WEFT_NONE || m->runs[run].start_ns <= came_ns ||
+		    !weft_kind_has(kind, WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_CONNECTION) || kind == WEFT_KIND_OS_SIGNAL)
 			continue;
-		for (uint32_t i = f->link_index.in_begin[p]; i < f->link_index.in_begin[p + 1]; i++) {
-			const struct weft_link *link = &m->links[f->link_index.in[i]];
-			if (link->from != WEFT_SYSTEM || (link->kind != WEFT_LINK_SIGNAL && link->kind != WEFT_LINK_RESOLVE))
-				continue;
-			if (link->time_ns <= *came_ns) {
-				*came_ns = link->time_ns;
-				found = p;
-			}
-			break;
-		}
+		if (keepers)
+			keepers[count] = (struct keeper){weft_kind_has(kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
+		count++;
 	}
-	return found;
+	return count;
+}
+
+/* Returns the promises that keep a loop running, sorted; the caller frees the array.  Returns NULL on lack of memory, which is
+ * noted in the finder. */
+static struct keeper *sort_keepers(struct weft__finder *f, const struct loop *loop)
+{
+	const struct weft__wait_graph *w = &f->wait_graph;
+	struct keeper *keepers = weft__finding_alloc(f, loop->keepers, sizeof *keepers);
+	size_t count = 0;
+	for (uint32_t i = w->begin[loop->promise]; keepers && i < w->begin[loop->promise + 1] && count < loop->keepers; i++) {
+		const uint32_t p = w->waits[i].to;
+		if (is_keeper(f, loop->promise, p))
+			keepers[count++] =
+			    (struct keeper){weft_kind_has(f->model->promises[p].kind, WEFT_TRAIT_ENDLESS), f->types.of[p], p};
+	}
+	if (keepers && count == 0)
+		list_called_back(f, loop->promise, keepers);
+	if (keepers)
+		weft_sort(keepers, loop->keepers, sizeof *keepers, compare_keepers);
+	return keepers;
 }
 
 /* Reports `count` loops, sorted by the number of promises that keep them running. */
@@ -321,7 +318,7 @@ void weft__find_alive(struct weft__finder *f)
 		const uint32_t p = f->wait_graph.pending.items[i];
 		if (!weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP) || waiter_of[p] == WEFT_SYSTEM)
 			continue;
-		const size_t keepers = count_keepers(f, p);
+		const size_t known = count_keepers(f, p), keepers = known ? known : list_called_back(f, p, NULL);
 		const bool is_inner =
 		    weft_kind_has(m->promises[waiter_of[p]].kind, WEFT_TRAIT_LOOP) && has_own_keepers(f, waiter_of[p]);
 		/* A loop that no promise keeps alive runs until the program stops it. */

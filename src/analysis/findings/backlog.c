@@ -215,8 +215,9 @@ static void report_drained(struct weft__finder *f, const struct weft_counter *c)
 /* ---- Promises ---- */
 
 /* Promises whose labels have one pattern.  Promises that are resolved from outside the program, such as timers and reads, are
- * no work that the program has to do. */
+ * no work that the program has to do; writes are, because the program goes on to make them. */
 struct type_group {
+	bool is_writes;
 	/* number of types; upper bound of the number of promises; upper bound of the number of pending promises */
 	uint32_t types, most, most_left;
 	uint32_t came, went;
@@ -237,15 +238,18 @@ static bool *find_suspects(struct weft__finder *f, const uint32_t *first, const 
 	for (size_t s = 0; is_suspect && s < f->types.items.count; s++)
 		is_suspect[s] = type_groups[first[s]].most >= MIN_CHANGES &&
 				type_groups[first[s]].most_left >= f->options.leak_count &&
-				!weft_kind_has(f->types.items.items[s].kind, WEFT__TRAITS_LASTING | WEFT_TRAIT_OUTSIDE);
+				(f->types.items.items[s].kind == WEFT_KIND_STREAM_WRITE ||
+				    !weft_kind_has(f->types.items.items[s].kind, WEFT__TRAITS_LASTING | WEFT_TRAIT_OUTSIDE));
 	return is_suspect;
 }
 
 static bool may_be_backlog(const struct weft__finder *f, const struct type_group *type_group)
 {
 	uint32_t left = type_group->came - type_group->went;
-	return type_group->came >= MIN_CHANGES && left >= f->options.leak_count && left >= type_group->came / LEFT_DIVISOR &&
-	       type_group->went >= type_group->came / TAKEN_DIVISOR;
+	/* The buffers of a connection take the first writes at once, so the writes before the queue grew say nothing. */
+	return type_group->came >= MIN_CHANGES && left >= f->options.leak_count &&
+	       (type_group->is_writes || left >= type_group->came / LEFT_DIVISOR) &&
+	       type_group->went >= type_group->came / (type_group->is_writes ? LITTLE_DIVISOR : TAKEN_DIVISOR);
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -273,6 +277,16 @@ static struct weft_counter count_pending(struct weft__finder *f, const uint32_t 
 	return c;
 }
 
+/* Drops the samples up to the last time at which no write was pending. */
+static void drop_samples_before_growth(struct weft_counter *c)
+{
+	size_t first = c->count;
+	while (first > 0 && c->samples[first - 1].value > 0)
+		first--;
+	memmove(c->samples, c->samples + first, (c->count - first) * sizeof *c->samples);
+	c->count -= first;
+}
+
 static void report_pending(struct weft__finder *f, const struct type_group *type_group, const struct weft_counter *c)
 {
 	const struct weft_model *m = f->model;
@@ -287,7 +301,10 @@ static void report_pending(struct weft__finder *f, const struct type_group *type
 	    weft__format_duration(f, get_interval_ns(c, type_group->came)),
 	    weft__format_duration(f, get_interval_ns(c, type_group->went)),
 	    weft_first_label(m, p) == WEFT_NONE ? "" : weft__format_site_suffix(f, p));
-	finding->next = "let the code that creates these promises wait while too many are pending, or make each end sooner";
+	finding->next =
+	    type_group->is_writes
+		? weft__finding_text(f, "read no more input while many writes are pending%s", weft__format_site_suffix(f, p))
+		: "let the code that creates these promises wait while too many are pending, or make each end sooner";
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[p].start_ns, p,
 	    "%s creates %s%s, which is the oldest that has not ended", weft__format_promise(f, m->promises[p].created_by),
 	    weft__format_promise(f, p), weft__format_site_suffix(f, p));
@@ -302,9 +319,11 @@ static void check_type_group(struct weft__finder *f, const uint32_t *first, uint
 	if (first[f->types.of[root]] != group || f->reported[root])
 		return; /* the promise waits for work of another group */
 	struct weft_counter c = count_pending(f, first, group, type_group->came);
+	if (type_group->is_writes)
+		drop_samples_before_growth(&c);
 	if (c.count > 0) {
 		struct flow flow = measure_flow(&c);
-		if (is_backlog(f, &c, &flow, 0)) {
+		if (type_group->is_writes ? has_only_grown(f, &c, &flow, 0, flow.came) : is_backlog(f, &c, &flow, 0)) {
 			report_pending(f, type_group, &c);
 			for (size_t i = 0; i < f->wait_graph.pending.count; i++)
 				if (first[f->types.of[f->wait_graph.pending.items[i]]] == group)
@@ -324,6 +343,7 @@ static void find_pending_backlogs(struct weft__finder *f)
 	for (uint32_t s = 0; type_groups && first && s < count; s++) {
 		struct type_group *type_group = &type_groups[first[s]];
 		type_group->types++;
+		type_group->is_writes |= f->types.items.items[s].kind == WEFT_KIND_STREAM_WRITE;
 		type_group->most += f->types.items.items[s].count;
 		type_group->most_left += f->types.items.items[s].pending;
 	}

@@ -186,6 +186,12 @@ void weft__findings_merge(struct weft__finder *f);
  * about the model that ends at the first missing event.  `needs` returns the indexes that the check of a kind needs. */
 void weft__missing_events_filter(struct weft__finder *f, size_t count, unsigned (*needs)(enum weft_finding_kind kind));
 
+/* ---- end_signal.c ---- */
+
+/* Returns the first signal, such as SIGTERM, that asked the process of promise `of` to end and came at `latest_ns` or earlier;
+ * WEFT_NONE if there was none.  *came_ns is its time.  Needs types. */
+uint32_t weft__end_signal_find(const struct weft__finder *f, uint32_t of, int64_t latest_ns, int64_t *came_ns);
+
 /* ---- unread.c ---- */
 
 /* Reports a hang whose root is a connection that never read data which another process had sent, while that process waits for
@@ -316,6 +322,10 @@ bool weft__hang_call_report_last(struct weft__finder *f, uint32_t p, uint16_t st
 bool weft__stall_is_told(const struct weft__finder *f, const struct weft__stall *s);
 /* Finds timers that a sleeping loop does not know. */
 void weft__overdue_find(struct weft__finder *f);
+/* Finds tasks that ended on a thread of a pool and whose callback no loop runs.  Needs the wait graph. */
+void weft__hang_task_find(struct weft__finder *f);
+/* Returns the event loop that waits for p at the end; WEFT_NONE if there is none. */
+uint32_t weft__find_awaiting_loop(const struct weft__finder *f, uint32_t p);
 /* Returns the sleep in which the thread of a stream is at the end of the trace; NULL if it is awake, or if `stream` is
  * UINT16_MAX.  Takes time linear in the number of sleeps. */
 const struct weft_interval *weft__hang_thread_sleep_at_end(const struct weft_model *m, uint16_t stream);

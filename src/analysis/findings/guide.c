@@ -140,6 +140,7 @@ static const struct weft_finding_guide guides[] = {
 		"At least an eighth of the added items must have been removed.\n"
 		"The number of pending promises with labels that differ only in numbers is judged like a counter.\n"
 		"Timers, reads and other promises that an event from outside the program resolves do not count.\n"
+		"Writes count from the time when they began to queue up.\n"
 		"\n"
 		"The finding is informational in two cases:\n"
 		"- A counter grew to at least 64 in this way, but fell again, and its fall took at least as long as its growth.\n"
@@ -181,6 +182,7 @@ static const struct weft_finding_guide guides[] = {
 		"(convert.c:154)\n"
 		"timer 2 \"50 ms\" has not returned from pthread_mutex_lock for 2.95 s: lock 6 is held by thread 4 "
 		"(stops.c:61)\n"
+		"task 7 \"load icon\" ended on its thread, and no event loop has run its callback for 3.94 s (panel.c:48)\n"
 		"timer 1025 \"20 ms\" is 1.37 s overdue: another thread started it, and loop 4 was not woken (sleepers.c:105)\n"
 		"thread 2 \"sleepers\" sleeps forever in pthread_rwlock_rdlock: each other thread of the process waits too "
 		"(sleepers.c:128)\n",
@@ -209,6 +211,7 @@ static const struct weft_finding_guide guides[] = {
 		"sleep in such calls.\n"
 		"A timer hangs if another thread gave it to a loop that sleeps since then, and if it was due 1 s before the "
 		"end.\n"
+		"A task that ended on a thread of a pool hangs if no event loop has run its callback for 1 s.\n"
 		"A callback hangs if it was blocked in one call for at least the last 500 ms of the trace; a call that sleeps is "
 		"a stall.\n"
 		"A task hangs if another thread ended its input at least 1 s before the end of the trace, and the task did not "
@@ -584,7 +587,9 @@ static const struct weft_finding_guide guides[] = {
     [WEFT_FINDING_SPIN] =
 	{
 	    .meaning = "Code is called again and again, and its thread never sleeps.",
-	    .title = "handle 15 \"idle\" was called 1048576 times in 1.50 s, and its thread never slept (web.c:393 in main)\n",
+	    .title = "handle 15 \"idle\" was called 1048576 times in 1.50 s, and its thread never slept (web.c:393 in main)\n"
+		     "loop 17 \"epoll, turn by turn\" iterated 131072 times in 1.28 s without a sleep: accept fails on listen 2 "
+		     "(depot.c:173)\n",
 	    .evidence = "The same promise was called at least 8,192 times in a row, without a sleep of its thread.\n"
 			"Each call took at most 50 us on average.\n"
 			"A server under load is not reported, because each of its calls has an event from outside.\n"
@@ -594,6 +599,7 @@ static const struct weft_finding_guide guides[] = {
 			    "A program that polls a device on purpose never sleeps.\n",
 	    .fix = "- Idle callback: stop it when its work is done (`uv_idle_stop()`, or return `G_SOURCE_REMOVE`).\n"
 		   "- Watched descriptor: read it until it is empty, handle its end, or close it.\n"
+		   "- Listener whose accept fails: close connections, or raise the limit of open files.\n"
 		   "- Timer: give it a time that is not zero.\n"
 		   "- Promise: wait for an event instead of pausing in a loop.\n",
 	    .json = "`promise` and `root` are the promise, and `weight` is the number of calls.\n",
@@ -632,16 +638,20 @@ static const struct weft_finding_guide guides[] = {
 	    .meaning = "A promise that should resolve, or a request, was unfinished at the end.",
 	    .title = "task 1 \"order\" had not resolved when the trace ended: timer 4 \"timeout\" was pending for 21.6 ms "
 		     "(choices.c:19)\n"
-		     "connection 30 and 2 more had no answer when the program ended, 46.1 ms after the request (flows.c:390)\n",
-	    .evidence = "A promise that should resolve is pending, and the promise at the end of its wait chain has waited no "
-			"longer than "
-			"usual.\n"
-			"A promise that waits longer than usual is a `hang`.\n"
-			"\n"
-			"A connection counts, too, if the program read a message there, began something for it, and ended before "
-			"it wrote "
-			"anything.\n"
-			"The connections of its listener must have at least 5 answers, and as many as there are such requests.\n",
+		     "connection 30 and 2 more had no answer when the program ended, 46.1 ms after the request (flows.c:390)\n"
+		     "connection 7 and 4 more had no answer when the program ended, 24.6 us after signal 4 \"SIGTERM\" "
+		     "(feed.c:164)\n",
+	    .evidence =
+		"A promise that should resolve is pending, and the promise at the end of its wait chain has waited no "
+		"longer than "
+		"usual.\n"
+		"A promise that waits longer than usual is a `hang`.\n"
+		"\n"
+		"A connection counts, too, if the program read a message there, began something for it, and ended before "
+		"it wrote "
+		"anything.\n"
+		"The connections of its listener must have at least 5 answers, and as many as there are such requests; if "
+		"a signal such as SIGTERM asked the program to end, no answer is needed.\n",
 	    .doubt = "- The trace does not show the content of messages: the last message may need no answer.\n" NOT_ENDED
 		MISSING_EVENTS MISSING_NAMES,
 	    .false_alarms =

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/findings/finding.h"
+#include "analysis/index/path_by_process.h"
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/idmap.h"
@@ -501,6 +502,28 @@ static bool is_no_slower(const struct weft__finder *f, uint32_t root)
 	       f->pattern_longest_ns[f->pattern_of[f->types.of[root]]] >= age_ns;
 }
 
+/* Returns the connection of a write; WEFT_NONE if it is unknown. */
+static uint32_t find_written_connection(const struct weft__finder *f, uint32_t write)
+{
+	for (uint32_t i = f->link_index.in_begin[write]; i < f->link_index.in_begin[write + 1]; i++) {
+		const struct weft_link *link = &f->model->links[f->link_index.in[i]];
+		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(f->model->promises[link->from].kind, WEFT_TRAIT_CONNECTION))
+			return link->from;
+	}
+	return WEFT_NONE;
+}
+
+/* Returns whether the root is a write after others that ended, to a peer that is not in the trace: the buffers of a connection
+ * hold megabytes, so a peer that reads slowly lets a write wait for long. */
+static bool is_behind_slow_reader(const struct weft__finder *f, uint32_t root)
+{
+	const struct weft_model *m = f->model;
+	const uint32_t connection =
+	    m->promises[root].kind == WEFT_KIND_STREAM_WRITE ? find_written_connection(f, root) : WEFT_NONE;
+	return connection != WEFT_NONE && f->types.items.items[f->types.of[root]].ended > 0 &&
+	       weft_other_end_of(m, connection) == WEFT_NONE;
+}
+
 /* Whether a pending promise is a fault: a promise that is in progress is none.  UNCERTAIN and CERTAIN say how certain the fault
  * is. */
 enum reason { IN_PROGRESS, UNCERTAIN, CERTAIN };
@@ -513,7 +536,7 @@ static enum reason get_reason(const struct weft__finder *f, uint32_t root)
 	int64_t age_ns = weft_model_until(f->model, root) - promise->start_ns;
 	const uint32_t asked =
 	    weft_kind_has(promise->kind, WEFT_TRAIT_CONNECTION) ? weft__asked_on(f, root, INT64_MAX) : WEFT_NONE;
-	if (promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root))
+	if ((promise->kind == WEFT_KIND_SEMAPHORE && is_in_use(f, root)) || is_behind_slow_reader(f, root))
 		return IN_PROGRESS;
 	if (asked != WEFT_NONE) /* the peer of the connection must answer, not this program */
 		return is_overdue(f, asked)                                                                ? CERTAIN
@@ -697,6 +720,8 @@ void weft__find_hang(struct weft__finder *f)
 		f->reported[root] = true;
 	}
 	weft_idmap_finish(&alike.groups);
+	if (weft__wait_graph_has_kind(&f->wait_graph, WEFT_KIND_TASK))
+		weft__hang_task_find(f);
 	if (weft__wait_graph_has_kind(&f->wait_graph, WEFT_KIND_THREAD))
 		weft__hang_thread_find(f);
 	if (weft__wait_graph_has_kind(&f->wait_graph, WEFT_KIND_TIMER))

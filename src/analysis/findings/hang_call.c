@@ -64,6 +64,42 @@ static const char *format_cause(struct weft__finder *f, uint32_t awaited)
 				   : weft__finding_text(f, ": it waits for %s", name);
 }
 
+/* Adds the other promises that wait for the same lock or condition, and what they have given to the event loop of p, which does
+ * not run meanwhile. */
+static void report_other_waiters(struct weft__finder *f, uint32_t p, uint32_t awaited)
+{
+	const struct weft_model *m = f->model;
+	size_t shown = 0;
+	for (uint32_t i = f->link_index.in_begin[awaited]; i < f->link_index.in_begin[awaited + 1]; i++) {
+		const struct weft_link *link = &m->links[f->link_index.in[i]];
+		const uint32_t other = link->from;
+		if (link->kind != WEFT_LINK_AWAIT || other == p || other == WEFT_SYSTEM ||
+		    weft_model_await_end(m, link) != WEFT_NEVER || shown++ >= WEFT__MAX_LINES)
+			continue;
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, link->time_ns, other, "%s waits for %s too%s",
+		    weft__format_promise(f, other), weft__format_promise(f, awaited),
+		    weft__format_wait_place(f, other, awaited, link->time_ns));
+		for (size_t k = 0; k < f->wait_graph.pending.count; k++) {
+			const uint32_t given = f->wait_graph.pending.items[k];
+			if (m->promises[given].created_by != other || m->promises[given].start_ns > link->time_ns ||
+			    !weft_kind_has(m->promises[given].kind, WEFT_TRAIT_OUTSIDE) ||
+			    weft_run_before(m, given, INT64_MAX) != WEFT_NONE)
+				continue;
+			weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, m->promises[given].start_ns, given,
+			    "%s of %s%s is due, and the event loop does not run it", weft__format_promise(f, given),
+			    weft__format_promise(f, other), weft__format_site_suffix(f, given));
+			break;
+		}
+	}
+}
+
+/* Returns the name of the call without "blocked in "; a call of the C library's syscall() that waits for a promise is a wait. */
+static const char *format_call(struct weft__finder *f, const struct weft_interval *call, uint32_t awaited)
+{
+	const char *name = weft__format_text(f, call->text) + sizeof blocked_in - 1;
+	return awaited != WEFT_NONE && !strcmp(name, "syscall") ? "a wait" : name;
+}
+
 static void report_call(struct weft__finder *f, uint32_t p, const struct weft_interval *call)
 {
 	const struct weft_model *m = f->model;
@@ -72,8 +108,9 @@ static void report_call(struct weft__finder *f, uint32_t p, const struct weft_in
 	struct weft_finding *finding = weft__finding_begin(f, WEFT_FINDING_HANG, p, call->start_ns, call->end_ns);
 	if (!finding)
 		return;
-	const char *name = weft__format_promise(f, p), *at = weft__format_site_suffix(f, p),
-		   *in = weft__format_text(f, call->text) + sizeof blocked_in - 1;
+	const char *name = weft__format_promise(f, p), *in = format_call(f, call, awaited),
+		   *place = weft__format_place(f, weft_model_place(m, call)), *made_at = weft__format_site_suffix(f, p);
+	const char *at = *place ? weft__finding_text(f, " (%s)", place + sizeof " at") : made_at;
 	finding->weight = 1;
 	if (awaited != WEFT_NONE) {
 		finding->root = f->root_causes.root[p];
@@ -87,7 +124,10 @@ static void report_call(struct weft__finder *f, uint32_t p, const struct weft_in
 	    weft__finding_text(f, "find out what should end the call, and make the call outside of the event loop%s", at);
 	weft__evidence_add_creation(f, p);
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, call->start_ns, awaited,
-	    "%s calls %s%s, which does not return before the end", name, in, weft__format_place(f, weft_model_place(m, call)));
+	    !strcmp(in, "a wait") ? "%s begins %s%s, which does not end" : "%s calls %s%s, which does not return before the end",
+	    name, in, place);
+	if (awaited != WEFT_NONE)
+		report_other_waiters(f, p, awaited);
 	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
 	    "its event loop makes no other callback meanwhile, on thread %s",
 	    weft__format_sanitized(f, m->trace->streams[call->stream].name));

@@ -5,19 +5,6 @@
 
 enum { LONG_STALLS = 100 }; /* shortest delay, in stall limits, that a busy machine does not explain */
 
-/* Returns the loop that waits for the timer at the end; WEFT_NONE if there is none. */
-static uint32_t find_loop(const struct weft__finder *f, uint32_t timer)
-{
-	const struct weft_model *m = f->model;
-	for (uint32_t i = f->link_index.in_begin[timer]; i < f->link_index.in_begin[timer + 1]; i++) {
-		const struct weft_link *link = &m->links[f->link_index.in[i]];
-		if (link->kind == WEFT_LINK_AWAIT && weft_kind_has(m->promises[link->from].kind, WEFT_TRAIT_LOOP) &&
-		    f->link_index.ended_ns[link->from] == WEFT_NEVER && weft_model_await_end(m, link) == WEFT_NEVER)
-			return link->from;
-	}
-	return WEFT_NONE;
-}
-
 static void report_timer(struct weft__finder *f, uint32_t timer, uint32_t loop, int64_t due_ns, int64_t slept_ns)
 {
 	const struct weft_model *m = f->model;
@@ -50,7 +37,7 @@ void weft__overdue_find(struct weft__finder *f)
 	     i < f->wait_graph.pending.count && !m->is_whole && weft__finding_may_continue(f, i, f->wait_graph.pending.count);
 	     i++) {
 		const uint32_t timer = f->wait_graph.pending.items[i];
-		const uint32_t loop = m->promises[timer].kind == WEFT_KIND_TIMER ? find_loop(f, timer) : WEFT_NONE;
+		const uint32_t loop = m->promises[timer].kind == WEFT_KIND_TIMER ? weft__find_awaiting_loop(f, timer) : WEFT_NONE;
 		if (loop == WEFT_NONE || m->promises[loop].stream == m->promises[timer].stream ||
 		    weft__completeness_of(f->completeness, m, timer)->lost)
 			continue;

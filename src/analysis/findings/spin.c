@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "analysis/findings/finding.h"
+#include "base/known_strings.h"
 #include "base/search.h"
 #include "base/sort.h"
 
@@ -83,6 +84,26 @@ static void cover_stalls(struct weft__finder *f, uint32_t p, int64_t start_ns)
 	}
 }
 
+/* Returns the listener that could accept no connection during the spin, for lack of file descriptors; WEFT_NONE if there was
+ * none.  *time_ns is the time of the first failure. */
+static uint32_t find_full_listener(const struct weft__finder *f, const struct burst *b, int64_t start_ns, int64_t *time_ns)
+{
+	static const char text[] = WEFT_STRING_NO_DESCRIPTORS;
+	const struct weft_model *m = f->model;
+	for (uint32_t p = 1; p < m->promise_count; p++)
+		for (uint32_t i = m->promises[p].labels; m->promises[p].kind == WEFT_KIND_LISTEN && i < m->promises[p + 1].labels;
+		     i++) {
+			const struct weft_label *label = &m->labels[i];
+			if (label->is_counter || label->time_ns < start_ns || label->time_ns > b->last->time_ns ||
+			    m->promises[p].stream != m->promises[b->last->promise].stream ||
+			    !weft_str_equal(weft_model_text(m, label->text), (struct weft_str){text, sizeof text - 1}))
+				continue;
+			*time_ns = label->time_ns;
+			return p;
+		}
+	return WEFT_NONE;
+}
+
 static void report_spin(struct weft__finder *f, const struct burst *b)
 {
 	const struct weft_model *m = f->model;
@@ -97,13 +118,28 @@ static void report_spin(struct weft__finder *f, const struct burst *b)
 	finding->weight = b->last->calls;
 	const bool is_loop = weft_kind_has(m->promises[p].kind, WEFT_TRAIT_LOOP);
 	const char *time = weft__format_duration(f, end - start);
-	finding->title = is_loop ? weft__finding_text(f, "%s iterated %" PRIu64 " times in %s, and its thread never slept%s",
-				       name, b->last->calls, time, at)
-				 : weft__finding_text(f, "%s was called %" PRIu64 " times in %s, and its thread never slept%s",
-				       name, b->last->calls, time, at);
+	int64_t failed_ns;
+	const uint32_t full = is_loop ? find_full_listener(f, b, start, &failed_ns) : WEFT_NONE;
+	if (full != WEFT_NONE)
+		finding->title =
+		    weft__finding_text(f, "%s iterated %" PRIu64 " times in %s without a sleep: accept fails on %s%s", name,
+			b->last->calls, time, weft__format_promise_id(f, full), at);
+	else if (is_loop)
+		finding->title = weft__finding_text(
+		    f, "%s iterated %" PRIu64 " times in %s, and its thread never slept%s", name, b->last->calls, time, at);
+	else
+		finding->title = weft__finding_text(
+		    f, "%s was called %" PRIu64 " times in %s, and its thread never slept%s", name, b->last->calls, time, at);
 	finding->next =
 	    "let the promise wait for an event: stop the idle callback, read or close the descriptor, or give the timer a time";
+	if (full != WEFT_NONE)
+		finding->next =
+		    "close connections, raise the limit of open files, or stop listening until a connection is closed";
 	weft__evidence_add_creation(f, p);
+	if (full != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, failed_ns, full,
+		    "accept fails on %s%s: too many open files; the connection stays ready", weft__format_promise(f, full),
+		    weft__format_site_suffix(f, full));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, start, p,
 	    is_loop ? "%s begins an iteration, and the next one right after it"
 		    : "%s is called, and called again as soon as it returns",

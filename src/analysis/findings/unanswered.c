@@ -483,16 +483,19 @@ static void count_in_flight(struct search *s)
 }
 
 /* Reports requests that were in flight when the program ended, if the program usually answers the requests of their
- * listener. */
+ * listener, or if a signal asked the program to end. */
 static void report_in_flight(struct weft__finder *f, const struct group *group)
 {
 	const struct talk *t = &group->oldest;
 	const uint32_t p = t->promise;
-	if (group->is_reported || group->in_flight == 0 || f->model->is_whole || group->answers < ENOUGH_ANSWERS ||
-	    group->answers < group->in_flight)
+	const int64_t until_ns = weft_model_until(f->model, p);
+	int64_t came_ns;
+	if (group->is_reported || group->in_flight == 0 || f->model->is_whole)
+		return;
+	const uint32_t by = weft__end_signal_find(f, p, until_ns, &came_ns);
+	if ((by == WEFT_NONE || came_ns < t->asked_ns) && (group->answers < ENOUGH_ANSWERS || group->answers < group->in_flight))
 		return;
 	const struct weft__completeness *of = weft__completeness_of(f->completeness, f->model, p);
-	const int64_t until_ns = weft_model_until(f->model, p);
 	struct weft_finding *finding =
 	    of->end_missing && !of->died ? NULL : weft__finding_begin(f, WEFT_FINDING_UNDERWAY, p, t->asked_ns, until_ns);
 	if (!finding)
@@ -500,19 +503,27 @@ static void report_in_flight(struct weft__finder *f, const struct group *group)
 	const char *id = weft__format_promise_id(f, p), *at = weft__format_site_suffix(f, p);
 	const uint32_t input = find_awaited(f, t);
 	finding->weight = group->in_flight;
-	finding->title = weft__finding_text(f, "%s had no answer when the program ended, %s after the request%s",
-	    group->in_flight == 1 ? id : weft__finding_text(f, "%s and %" PRIu32 " more", id, group->in_flight - 1),
-	    weft__format_duration(f, until_ns - t->asked_ns), at);
+	const char *subject =
+	    group->in_flight == 1 ? id : weft__finding_text(f, "%s and %" PRIu32 " more", id, group->in_flight - 1);
+	finding->title = by == WEFT_NONE
+			     ? weft__finding_text(f, "%s had no answer when the program ended, %s after the request%s", subject,
+				   weft__format_duration(f, until_ns - t->asked_ns), at)
+			     : weft__finding_text(f, "%s had no answer when the program ended, %s after %s%s", subject,
+				   weft__format_duration(f, until_ns - came_ns), weft__format_promise(f, by), at);
 	finding->next = "accept no more requests, and answer those in flight, before the program exits";
 	if (input != WEFT_NONE)
 		weft__finding_evidence(f, WEFT_EVIDENCE_CHAIN, f->model->promises[input].start_ns, input, "%s waits for %s%s", id,
 		    weft__format_promise(f, input), weft__format_site_suffix(f, input));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, t->asked_ns, p, "%s%s reads a message, and writes nothing after it",
 	    weft__format_promise(f, p), at);
+	if (by != WEFT_NONE)
+		weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, came_ns, by, "%s%s comes, which asks the program to end",
+		    weft__format_promise(f, by), weft__format_site_suffix(f, by));
 	weft__finding_evidence(f, WEFT_EVIDENCE_CAUSE, until_ns, WEFT_NONE, "the program ends");
-	weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
-	    "%" PRIu32 " earlier answer%s on connections accepted at the same place: the slowest took %s", group->answers,
-	    weft__format_plural_s(group->answers), weft__format_duration(f, group->longest_ns));
+	if (group->answers > 0)
+		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, WEFT_NO_TIME, WEFT_NONE,
+		    "%" PRIu32 " earlier answer%s on connections accepted at the same place: the slowest took %s", group->answers,
+		    weft__format_plural_s(group->answers), weft__format_duration(f, group->longest_ns));
 	weft__finding_doubt(f, "the trace does not show the content of messages, so the last one may need no answer");
 }
 
