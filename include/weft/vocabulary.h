@@ -152,7 +152,8 @@ enum weft_op {
 	X(PLACE, 14, "place")       /* place value, where promise a makes the OS thread's next await, hold, pause or sleep */    \
 	X(CALLBACK, 15, "callback") /* the code of promise a was called; value: the function's place in the low 16 bits, the ns  \
 				       since the call in the others */                                                           \
-	X(CLAIM, 16, "claim")       /* the OS thread worked for promise a since its last transfer or run; value 1: perhaps */    \
+	X(CLAIM, 16, "claim") /* the OS thread worked for promise a since its last transfer or run; 1: perhaps; 2: from now on,  \
+				 perhaps */                                                                                      \
 	X(TRACE_PARENT, 17, "trace_parent") /* promise a is part of the distributed trace text, a W3C traceparent */
 
 /* Each value of enum weft_detail fits in 8 bits. A recorder may use a value N that is not listed; readers name this detail

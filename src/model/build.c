@@ -121,9 +121,18 @@ static void update_lull(struct weft__build *b, int64_t time_ns, uint32_t from, u
 		    (struct weft_interval){.start_ns = time_ns, .end_ns = time_ns, .text = WEFT_NONE};
 }
 
-/* Ends the current run of the stream.  If the promise ended while it ran, the run ends at the promise's end. */
-static void end_run(struct weft__build *b, const struct weft__stream_state *s, int64_t time_ns)
+/* Ends the time in which it is unknown whether the stream's thread works for the running promise. */
+static void end_guess(struct weft__build *b, struct weft__stream_state *s, int64_t time_ns)
 {
+	if (s->has_guess)
+		b->claims.items[s->guess].end_ns = time_ns;
+	s->has_guess = false;
+}
+
+/* Ends the current run of the stream.  If the promise ended while it ran, the run ends at the promise's end. */
+static void end_run(struct weft__build *b, struct weft__stream_state *s, int64_t time_ns)
+{
+	end_guess(b, s, time_ns);
 	const struct weft_promise *promise = &b->promises.items[s->running];
 	struct weft_run *running = &b->runs.items[s->run];
 	running->end_ns = time_ns;
@@ -146,6 +155,7 @@ static void set_running(struct weft__build *b, uint16_t stream, int64_t time_ns,
 	}
 	update_lull(b, time_ns, s->running, next);
 	s->running = next;
+	s->has_claim &= next != WEFT_SYSTEM;
 	if (next == WEFT_NONE)
 		return;
 	s->run = b->runs.count;
@@ -461,22 +471,45 @@ static int add_snapshot_reason(struct weft__build *b, const struct weft_event *e
 	return status < 0 ? status : reason ? WEFT_OK : WEFT_ENOMEM;
 }
 
+static int add_claim(struct weft__build *b, uint16_t stream, int64_t from_ns, int64_t to_ns)
+{
+	struct weft_interval *claim = weft_vec_push(&b->claims);
+	if (!claim)
+		return WEFT_ENOMEM;
+	*claim = (struct weft_interval){.start_ns = from_ns, .end_ns = to_ns, .text = WEFT_NONE, .stream = stream};
+	return WEFT_OK;
+}
+
+/* Doubts the run of the stream from now on: until its next transfer, or until another promise runs. */
+static int begin_guess(struct weft__build *b, uint16_t stream, int64_t time_ns)
+{
+	struct weft__stream_state *s = &b->streams.items[stream];
+	if (s->running == WEFT_NONE || s->running == WEFT_SYSTEM || s->has_guess)
+		return WEFT_OK;
+	const int status = add_claim(b, stream, time_ns, time_ns);
+	s->has_guess = status == WEFT_OK;
+	s->guess = b->claims.count - 1;
+	return status;
+}
+
 /* Gives the run of the stream since its last transfer to the promise that claims it, unless the claim only says that the owner
  * is doubtful.  The part of the run before that transfer keeps its promise. */
 static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
-	enum { IS_DOUBT = 1 };
+	enum { IS_DOUBT = 1, IS_GUESS = 2 };
 	uint32_t p;
 	struct weft__stream_state *s = &b->streams.items[ev->stream];
 	int status = get_promise(b, ev, ev->a, &p);
-	if (status < 0 || p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || s->running == p)
+	if (status == WEFT_OK && ev->value == IS_GUESS)
+		return begin_guess(b, ev->stream, time_ns);
+	const bool is_known = s->running == p && ev->value != IS_DOUBT;
+	if (status < 0 || p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || is_known)
 		return status;
 	struct weft_run *run = &b->runs.items[s->run];
 	const int64_t from_ns = max_time(run->start_ns, s->transfer_ns);
-	struct weft_interval *claim = weft_vec_push(&b->claims);
-	if (!claim)
-		return WEFT_ENOMEM;
-	*claim = (struct weft_interval){.start_ns = from_ns, .end_ns = time_ns, .text = WEFT_NONE, .stream = ev->stream};
+	if ((status = add_claim(b, ev->stream, from_ns, time_ns)) < 0)
+		return status;
+	s->has_claim = true;
 	note_activity(b, s->running, from_ns);
 	if (ev->value == IS_DOUBT)
 		return WEFT_OK;
@@ -501,10 +534,15 @@ static int apply_connection(struct weft__build *b, const struct weft_event *ev)
 static int apply_transfer(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
 	uint32_t p, by = WEFT_NONE;
+	struct weft__stream_state *s = &b->streams.items[ev->stream];
 	int status = get_promise(b, ev, ev->a, &p);
+	s->transfer_ns = time_ns;
+	end_guess(b, s, time_ns);
+	/* A loop that collects requests may work on after an answer, for any request that it has answered. */
+	if (status == WEFT_OK && ev->op == WEFT_OP_SENT && s->has_claim)
+		status = begin_guess(b, ev->stream, time_ns);
 	if (status < 0)
 		return status;
-	b->streams.items[ev->stream].transfer_ns = time_ns;
 	switch (ev->op) {
 	case WEFT_OP_SENT: status = weft__transfer_sent(b, p, ev, time_ns); break;
 	case WEFT_OP_RECEIVED: status = weft__transfer_received(b, p, ev, time_ns, &by); break;

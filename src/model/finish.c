@@ -370,6 +370,12 @@ static int compare_intervals(const void *a, const void *b)
 	       WEFT_ORDER(x->text, y->text);
 }
 
+static int compare_ends(const void *a, const void *b)
+{
+	const struct weft_interval *x = a, *y = b;
+	return WEFT_ORDER(x->end_ns, y->end_ns) ?: compare_intervals(a, b);
+}
+
 /* Compares counters by the bytes of their names, which are unique. */
 static int compare_counters(const void *a, const void *b)
 {
@@ -616,6 +622,7 @@ int weft__model_finish(struct weft__build *b, bool keep_binds)
 	weft_sort(b->sleeps.items, b->sleeps.count, sizeof *b->sleeps.items, compare_intervals);
 	if (!finish_counters(b) || !find_namesakes(b) || !group_items(b))
 		return WEFT_ENOMEM;
+	weft_sort(b->claims.items, b->claims.count, sizeof *b->claims.items, compare_ends);
 	if (b->claims.count > 0 && !order_runs(b))
 		return WEFT_ENOMEM;
 	if (b->labels_unordered)

@@ -326,8 +326,8 @@ struct weft_model {
 	size_t counter_count;
 	struct weft_interval *pauses, *sleeps; /* in time order */
 	size_t pause_count, sleep_count;
-	/* intervals in which a loop worked for a promise that claimed the work only later, or for an unknown one of several
-	 * promises; in order of time
+	/* intervals in which a thread worked for a promise that claimed the work only later, or for an unknown one of several
+	 * promises; in order of their ends
 	 */
 	struct weft_interval *claims;
 	size_t claim_count;

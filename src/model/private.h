@@ -28,6 +28,9 @@ struct weft__stream_state {
 	int64_t transfer_ns; /* time of the stream's last transfer of bytes, to which a later claim reaches back */
 	int64_t end_ns;      /* end of the stream's part of the trace, if is_ended */
 	bool is_ended;
+	bool has_claim; /* since it slept, the thread answered a request that was not running */
+	bool has_guess; /* it is unknown whether the thread works for the running promise */
+	size_t guess;   /* index in claims of the time in which it is unknown */
 	/* the thread ended promises that it did not run, awaited or read a promise, or took locks: if its events are missing,
 	 * it is not known which promises are pending */
 	bool acts;

@@ -402,6 +402,34 @@ static void answer_claims_the_run_time_before_it(void **state)
 	assert_int_equal(m->claims[2].end_ns, 90);
 }
 
+/* The recorder guesses that the loop works for request 2; then request 3 is answered, which did not run. */
+static void guess_is_doubted_until_the_next_transfer(void **state)
+{
+	static const struct weft_event events[] = {
+	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
+	    {.time_ns = 1, .op = WEFT_OP_CREATE, .a = -1, .b = 2, .kind = WEFT_KIND_REQUEST, .site = WEFT_NO_SITE},
+	    {.time_ns = 2, .op = WEFT_OP_CREATE, .a = -1, .b = 3, .kind = WEFT_KIND_REQUEST, .site = WEFT_NO_SITE},
+	    {.time_ns = 3, .op = WEFT_OP_CREATE, .a = -1, .b = 4, .kind = WEFT_KIND_CONNECTION, .site = WEFT_NO_SITE},
+	    {.time_ns = 10, .op = WEFT_OP_RUN, .a = 2},
+	    {.time_ns = 11, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM, .value = 2},
+	    {.time_ns = 30, .op = WEFT_OP_SENT, .a = 4, .value = 7},
+	    {.time_ns = 35, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_CLAIM, .value = 1},
+	    {.time_ns = 40, .op = WEFT_OP_DETAIL, .a = 3, .kind = WEFT_DETAIL_CLAIM},
+	    {.time_ns = 41, .op = WEFT_OP_SENT, .a = 4, .value = 9},
+	    {.time_ns = 50, .op = WEFT_OP_IDLE, .value = 0},
+	    {.time_ns = 60, .op = WEFT_OP_RUN, .a = 2},
+	    {.time_ns = 61, .op = WEFT_OP_SENT, .a = 4, .value = 12},
+	    {.time_ns = 70, .op = WEFT_OP_IDLE, .value = 0},
+	};
+	static const int64_t want[][2] = {{11, 30}, {30, 35}, {30, 40}, {41, 50}};
+	BUILD(events, false);
+	assert_int_equal(m->claim_count, sizeof want / sizeof *want);
+	for (size_t i = 0; i < m->claim_count; i++) {
+		assert_int_equal(m->claims[i].start_ns, want[i][0]);
+		assert_int_equal(m->claims[i].end_ns, want[i][1]);
+	}
+}
+
 /* Request 2 runs on another thread while the first thread works for it, too. */
 static void claimed_runs_are_in_time_order(void **state)
 {
@@ -510,6 +538,7 @@ int main(void)
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),
 	    TEST(answer_claims_the_run_time_before_it),
+	    TEST(guess_is_doubted_until_the_next_transfer),
 	    TEST(claimed_runs_are_in_time_order),
 	    TEST(cancellation_ends_a_promise),
 	    TEST(first_recorded_stack_is_that_of_the_creation),

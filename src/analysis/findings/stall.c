@@ -799,8 +799,9 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	if (late_count > MAX_LATE)
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, late_count - MAX_LATE, "");
 	if (!nobody && is_claimed(f->model, s))
-		weft__finding_doubt(f,
-		    "the trace does not record for which request the code worked: weft names the request that was answered next");
+		weft__finding_doubt(f, "the trace does not record for which request the code worked: weft names the request that "
+				       "was answered next, or was read "
+				       "first");
 	const bool is_alone = s->victims == 0 && late_count == 0 && waiting == 0, is_call = pause || s->request != WEFT_NONE;
 	/* A busy machine preempted the thread, or delayed what the thread waited for. */
 	if (is_alone && is_call)
