@@ -18,6 +18,9 @@
 
 enum { MAX_QUEUED = 32, MAX_USED = 64 };
 
+/* Values of a claim. */
+enum { IS_ITS_OWN = 0, MAY_BE_ITS_OWN = 1, IS_GUESSED = 2 };
+
 unsigned weft__loop_epoch;
 
 static const char label_of_epoll[] = "epoll loop", label_of_poll[] = "poll loop";
@@ -134,9 +137,21 @@ static bool is_running_new(void)
 	return false;
 }
 
+/* Records that a thread without a loop of its own, such as a worker, worked for the request that it answers. */
+static void claim_thread(weft_id request)
+{
+	const struct weft_hook_thread *thread = weft_hook_thread();
+	if (thread->wait_owner != WEFT_HOOK_WAIT_OF_NOBODY || thread->running != thread->root ||
+	    thread->recorded_running != thread->root)
+		return;
+	weft__detail(request, WEFT_DETAIL_CLAIM, IS_ITS_OWN, "");
+	weft_run(thread->root);
+}
+
 void weft__loop_claim(weft_id request, int fd)
 {
-	enum { IS_ITS_OWN = 0, MAY_BE_ITS_OWN = 1 };
+	if (!has_loop())
+		claim_thread(request);
 	if (!has_loop() || weft__hook_get_thread()->recorded_running == request)
 		return;
 	weft__detail(request, WEFT_DETAIL_CLAIM, is_running_new() ? MAY_BE_ITS_OWN : IS_ITS_OWN, "");
@@ -180,12 +195,17 @@ static weft_id find_next(int *fd)
 	return 0;
 }
 
-static void run_next(void)
+/* Makes the oldest unanswered question the running request.  The loop may still work for a request that it has just answered, or
+ * for another one of several. */
+static void run_next(bool may_be_other)
 {
 	int fd = -1;
 	const weft_id next = find_next(&fd);
-	if (next)
-		weft__loop_run(next, fd);
+	if (!next)
+		return;
+	weft__loop_run(next, fd);
+	if (may_be_other)
+		weft__detail(next, WEFT_DETAIL_CLAIM, IS_GUESSED, "");
 }
 
 void weft__loop_dequeue(int fd)
@@ -193,7 +213,7 @@ void weft__loop_dequeue(int fd)
 	for (unsigned i = 0; has_loop() && i < get_here()->queued; i++)
 		if (get_here()->queue[i].fd == fd) {
 			remove_queued(i);
-			run_next();
+			run_next(true);
 			return;
 		}
 }
@@ -257,8 +277,10 @@ static void count_idle_turn(void)
  * unanswered questions is kept. */
 static void end_turn(bool may_sleep)
 {
-	int fd = -1;
 	count_idle_turn();
+	/* The loop may have worked for any of the requests that it has read and not answered. */
+	if (get_here()->queued > 1 && is_running_new())
+		weft__detail(weft__hook_get_thread()->running, WEFT_DETAIL_CLAIM, MAY_BE_ITS_OWN, "");
 	get_here()->may_sleep = may_sleep;
 	get_here()->is_late = get_here()->turn_since && weft__stream->last - get_here()->turn_since >= weft__stream->long_ticks;
 	for (unsigned i = 0; i < get_here()->used; i++)
@@ -267,9 +289,8 @@ static void end_turn(bool may_sleep)
 	get_here()->turn++;
 	if (may_sleep)
 		get_here()->queued = 0;
-	const weft_id next = find_next(&fd);
-	if (next) {
-		weft__loop_run(next, fd);
+	if (get_here()->queued > 0) {
+		run_next(get_here()->queued > 1);
 	} else if (may_sleep) {
 		weft__hook_get_thread()->running = weft__hook_get_thread()->root;
 		get_here()->running_fd = -1;

@@ -12,7 +12,8 @@ void weft__loop_run(weft_id id, int fd);
 bool weft__loop_continue(weft_id id, int fd);
 
 /* Makes the answered request the running promise, and records its claim: the time since this thread's last call was spent for
- * this request, or may have been, if another request was read in this iteration. */
+ * this request, or may have been, if another request was read in this iteration.  A thread without a loop of its own records the
+ * claim, and goes on for itself. */
 void weft__loop_claim(weft_id request, int fd);
 
 /* Returns whether the previous iteration of this thread's loop was long. */
