@@ -104,6 +104,10 @@ class Check(unittest.TestCase):
         self.assertRegex(self.check('distribution'), r'(?m)^ok    distribution: ')
         with open(os.path.join(self.root, 'said'), encoding='utf-8') as file:
             self.assertEqual(file.read(), 'other --kept\n')
+        # While the tests under sanitizers run, the other Debian is built.
+        self.check('sanitize', 'distribution')
+        with open(os.path.join(self.root, 'said'), encoding='utf-8') as file:
+            self.assertEqual(file.read(), 'other --kept\nother --kept --build\nother --kept\n')
         self.script('tools/check-distribution', 'echo "skipped: a fresh Debian needs root"; exit 77')
         self.assertRegex(self.check('prose', 'distribution'), r'(?m)^skip  distribution: .*: skipped: a fresh Debian needs root$')
 
