@@ -11,6 +11,7 @@
 #include "analysis/index/path.h"
 #include "analysis/queries/functions.h"
 #include "analysis/queries/type_table.h"
+#include "base/duration.h"
 #include "cli.h"
 
 static void put_spread_json(const char *name, const struct weft_spread *s)
@@ -194,7 +195,68 @@ static enum weft_table_order find_order(const char *name)
 	return (enum weft_table_order)order;
 }
 
-static int put_table(const struct cli_input *input, enum weft_table_order order, int64_t from_ns, int64_t to_ns, bool json)
+static void put_rows(const struct weft_model *model, const struct weft_table *table, bool json)
+{
+	if (!json) {
+		put_table_line(cli_cell_headings);
+		putchar('\n');
+	}
+	for (size_t i = 0; i < table->count && cli_stdout_ok(); i++)
+		(json ? put_table_json : put_table_row)(model, &table->rows[i]);
+}
+
+/* ---- The table of requests ---- */
+
+static bool is_request_row(const struct weft_model *model, const struct weft_table_row *row)
+{
+	return model->promises[row->first].kind == WEFT_KIND_REQUEST;
+}
+
+/* Returns the time from the first start to the last end of a request within from_ns..to_ns, in seconds; 0 if it is too short for
+ * a rate. */
+static double measure_request_seconds(const struct weft_model *model, int64_t from_ns, int64_t to_ns)
+{
+	enum { LEAST_SECONDS = 1 };
+	int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+	for (uint32_t p = 1; p < model->promise_count; p++) {
+		const struct weft_promise *promise = &model->promises[p];
+		const int64_t end_ns = weft_model_until(model, p);
+		if (promise->kind != WEFT_KIND_REQUEST || promise->start_ns > to_ns || end_ns < from_ns)
+			continue;
+		first_ns = weft_min_ns(first_ns, weft_max_ns(promise->start_ns, from_ns));
+		last_ns = weft_max_ns(last_ns, weft_min_ns(end_ns, to_ns));
+	}
+	const double seconds = first_ns < last_ns ? (double)(last_ns - first_ns) / 1e9 : 0;
+	return seconds >= LEAST_SECONDS ? seconds : 0;
+}
+
+static void put_request_row(const struct weft_model *model, const struct weft_table_row *row, double seconds)
+{
+	char cells[CLI_CELLS][CLI_CELL_BYTES], rate[32] = "-";
+	cli_table_cells(cells, model, row);
+	if (seconds > 0)
+		snprintf(rate, sizeof rate, "%.1f", (double)row->count / seconds);
+	printf("%8s %9s %7s %8s %8s %8s  %s\n", cells[0], rate, cells[1], cells[2], cells[3], cells[4], cells[CLI_CELLS - 1]);
+}
+
+static void put_requests(
+    const struct weft_model *model, const struct weft_table *table, int64_t from_ns, int64_t to_ns, bool json)
+{
+	const double seconds = measure_request_seconds(model, from_ns, to_ns);
+	if (!json)
+		printf("%8s %9s %7s %8s %8s %8s  %s\n", "count", "a second", "failed", "p50", "p99", "slowest", "request");
+	for (size_t i = 0; i < table->count && cli_stdout_ok(); i++) {
+		if (!is_request_row(model, &table->rows[i]))
+			continue;
+		if (json)
+			put_table_json(model, &table->rows[i]);
+		else
+			put_request_row(model, &table->rows[i], seconds);
+	}
+}
+
+static int put_table(
+    const struct cli_input *input, enum weft_table_order order, int64_t from_ns, int64_t to_ns, bool only_requests, bool json)
 {
 	struct weft_promise_info *facts = NULL;
 	struct weft_table *table = NULL;
@@ -204,12 +266,10 @@ static int put_table(const struct cli_input *input, enum weft_table_order order,
 		status = weft_table_create(&table, facts, from_ns, to_ns, &err);
 	if (status == WEFT_OK) {
 		weft_table_sort(table, order);
-		if (!json) {
-			put_table_line(cli_cell_headings);
-			putchar('\n');
-		}
-		for (size_t i = 0; i < table->count && cli_stdout_ok(); i++)
-			(json ? put_table_json : put_table_row)(input->model, &table->rows[i]);
+		if (only_requests)
+			put_requests(input->model, table, from_ns, to_ns, json);
+		else
+			put_rows(input->model, table, json);
 	}
 	weft_table_destroy(table);
 	weft_promise_info_destroy(facts);
@@ -323,7 +383,7 @@ static int print_memory(const struct cli_input *input, bool json)
 
 int cli_stats(struct cli_args *args)
 {
-	bool json = false, table = false, functions = false, memory = false;
+	bool json = false, table = false, requests = false, functions = false, memory = false;
 	const char *label = NULL, *sort = NULL;
 	int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;
 	const struct cli_option options[] = {
@@ -333,10 +393,13 @@ int cli_stats(struct cli_args *args)
 	    {"memory", 0, CLI_FLAG, &memory, NULL,
 		"print which promises allocated memory, in which lines, and what was not freed"},
 	    {"table", 0, CLI_FLAG, &table, NULL, "print one line for each type; labels that differ only in numbers are one type"},
+	    {"requests", 0, CLI_FLAG, &requests, NULL,
+		"print one line for each type of request: number, rate, failures, durations"},
 	    {"sort", 0, CLI_TEXT, &sort, "total|max|p99|p50|count|running|ready|failed",
 		"sort the table by this column (default: total)"},
-	    {"from", 0, CLI_TIME, &from_ns, "T", "with --table: count only promises that are alive after this time"},
-	    {"to", 0, CLI_TIME, &to_ns, "T", "with --table: count only promises that are alive before this time"},
+	    {"from", 0, CLI_TIME, &from_ns, "T",
+		"with --table or --requests: count only promises that are alive after this time"},
+	    {"to", 0, CLI_TIME, &to_ns, "T", "with --table or --requests: count only promises that are alive before this time"},
 	    CLI_OPTION_END,
 	};
 	int exit = cli_parse(args, options, -1);
@@ -347,10 +410,10 @@ int cli_stats(struct cli_args *args)
 	if (order == WEFT_TABLE_ORDER_COUNT)
 		return cli_fail_verb(
 		    "stats", "unknown column: --sort=%s; use total, max, p99, p50, count, running, ready or failed", sort);
-	if (!table && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
-		return cli_fail_verb("stats", "--sort, --from and --to need --table");
-	if (functions + memory + table + (label != NULL) > 1)
-		return cli_fail_verb("stats", "--functions, --memory, --table and --blame cannot be combined");
+	if (!table && !requests && (sort || from_ns != INT64_MIN || to_ns != INT64_MAX))
+		return cli_fail_verb("stats", "--sort, --from and --to need --table or --requests");
+	if (functions + memory + table + requests + (label != NULL) > 1)
+		return cli_fail_verb("stats", "--functions, --memory, --table, --requests and --blame cannot be combined");
 	struct cli_input input;
 	/* Binds are kept as recorded: a bind waits from its creation on, even if pictures draw it elsewhere. */
 	exit = cli_open_model(&input, args, CLI_KEEP_BINDS);
@@ -360,8 +423,8 @@ int cli_stats(struct cli_args *args)
 		exit = print_functions(&input, json);
 	} else if (memory) {
 		exit = print_memory(&input, json);
-	} else if (table) {
-		exit = put_table(&input, order, from_ns, to_ns, json);
+	} else if (table || requests) {
+		exit = put_table(&input, order, from_ns, to_ns, requests, json);
 	} else if (label) {
 		exit = print_blame(&input, label, json);
 	} else {
