@@ -58,6 +58,6 @@ waits = stacks(trace, 'wait')
 answer = [stack for stack in waits if stack.startswith('main;bind at ip_write') and stack.endswith(';ARP response')]
 assert len(answer) == 1 and 1e6 < waits[answer[0]] < 100e9, waits
 assert any(stack.endswith(';port-*') for stack in waits), waits
-for words, why in ((['--by=sleep'], b'--by=sleep; use run, wait or function'), (['--flows=all'], b'--flows needs --to=perfetto')):
+for words, why in ((['--by=sleep'], b'--by=sleep; use run, wait, function, allocated or held'), (['--flows=all'], b'--flows needs --to=perfetto')):
     done = subprocess.run([weft, 'convert', '--to=folded', *words, trace, '-o', '-'], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b'') and why in done.stderr, done

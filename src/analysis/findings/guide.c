@@ -812,7 +812,7 @@ static const struct weft_finding_guide guides[] = {
 	},
     [WEFT_FINDING_RETAINED] =
 	{
-	    .meaning = "Memory that promises of one type allocated is not freed although they have ended, and it grows.",
+	    .meaning = "Memory of ended promises of one type grows, and is not freed.",
 	    .title =
 		"about 5.12 MB of memory of ended promises \"session *\" is not freed, and grew all the time (memory.c:29 in "
 		"keep_session)\n",
