@@ -47,6 +47,8 @@ struct weft__loop_fd {
 	int asker_fd;     /* descriptor of the connection on which the asker's own request came; -1: none */
 	int maker_fd;     /* descriptor of the connection whose request made the program connect this one; -1: none */
 	weft_id maker;    /* that request */
+	weft_id written;  /* the request whose answer a thread is writing or has written; 0: none */
+	weft_id answerer; /* the OS thread that wrote the answer without running another promise; 0: none */
 	const void *list; /* identity of the thread that records these promises again in checkpoints */
 	uint64_t since;
 	struct weft_record_place *site;

@@ -233,6 +233,7 @@ static void begin_request(
 {
 	weft__loop_begin_promise();
 	c->asker_fd = is_asker ? weft__loop_running_fd() : -1;
+	c->written = c->answerer = 0;
 	c->request.name = (struct weft_hook_label){0};
 	weft_hook_append(&c->request.name, question->name);
 	weft__hook_request_set_place(&c->request, caller);
@@ -246,14 +247,19 @@ static void begin_request(
 	}
 }
 
-/* Returns the promise that ends the request by its answer.  A worker thread that runs no other promise has worked for the request
+/* Notes that this thread is about to write the answer.  A worker thread that runs no other promise has worked for the request
  * itself, since a loop on another thread gave it the request. */
-static weft_id find_answering(const struct weft__loop_fd *c)
+static void note_answerer(struct weft__loop_fd *c)
 {
 	const struct weft_hook_thread *thread = weft_hook_thread();
-	if (c->request.asker)
-		return WEFT_SYSTEM_ID;
-	return thread->running == thread->root ? thread->root : c->request.id;
+	c->written = c->request.id;
+	c->answerer = thread->running == thread->root ? thread->root : 0;
+}
+
+/* Returns the promise that ends the request by its answer. */
+static weft_id find_answerer(const struct weft__loop_fd *c)
+{
+	return c->request.asker ? WEFT_SYSTEM_ID : c->answerer ? c->answerer : c->request.id;
 }
 
 /* Ends the request of the connection, if there is one.  `error` says why the request has no answer; NULL if it has an answer. */
@@ -263,7 +269,7 @@ static void end_request(int fd, struct weft__loop_fd *c, struct weft_record_text
 	if (!request)
 		return;
 	weft__loop_dequeue(fd);
-	weft__hook_request_end(&c->request, error ? get_running() : find_answering(c), error);
+	weft__hook_request_end(&c->request, error ? get_running() : find_answerer(c), error);
 	if (weft__hook_get_thread()->running == request)
 		weft__loop_run(0, -1);
 }
@@ -420,6 +426,7 @@ void weft__loop_before_write(int fd, const struct msghdr *message, const void *c
 	if (!c)
 		goto out;
 	if (c->request.id && !c->request.asker) {
+		note_answerer(c);
 		weft__loop_claim(c->request.id, fd);
 	} else if (!c->request.id && (c->role == WEFT__LOOP_CONNECTED || c->role == WEFT__LOOP_EITHER)) {
 		const struct iovec piece = get_readable_piece(message);
@@ -442,9 +449,11 @@ void weft__loop_after_write(int fd, const struct msghdr *message, size_t bytes, 
 	struct weft__loop_fd *c = weft__loop_find(fd);
 	if (!c || !c->connection || !c->request.id || c->request.asker || !weft__loop_take(c))
 		return;
-	if (c->request.id && !c->request.asker && c->request.is_unanswered && result > 0)
+	/* Meanwhile another thread may have read the next request: the bytes do not answer that one. */
+	const bool is_answer = c->request.id && !c->request.asker && c->request.id == c->written;
+	if (is_answer && c->request.is_unanswered && result > 0)
 		note_answer(c, message, (size_t)result);
-	if (c->request.id && !c->request.asker && !c->request.is_unanswered) {
+	if (is_answer && !c->request.is_unanswered) {
 		c->is_cut = result < 0 || (size_t)result < bytes;
 		if (!c->is_cut)
 			weft__loop_dequeue(fd);

@@ -132,7 +132,8 @@ void weft__find_crash(struct weft__finder *f)
 	for (size_t i = 0; last && others && i < parts; i++) {
 		if (last[i] != WEFT_NONE && f->completeness[i].still_running)
 			f->reported[last[i]] = true; /* the promise did not hang; the `saved` finding of the copy reports it */
-		else if (last[i] != WEFT_NONE && !f->reported[last[i]] && !report_last_call(f, last[i]))
+		else if (last[i] != WEFT_NONE && !f->reported[last[i]] && !report_last_call(f, last[i]) &&
+			 !f->completeness[i].stopped)
 			report_last_running(f, last[i], others[i]);
 		if (last[i] != WEFT_NONE)
 			f->reported[last[i]] = true; /* another finding explains why the promise did not continue */

@@ -789,8 +789,8 @@ static void report_stall(struct weft__finder *f, const struct weft__stall *s, co
 	report_counts(f, s, breakdown);
 	if (waiting > 0)
 		weft__finding_evidence(f, WEFT_EVIDENCE_NOTE, s->end_ns, WEFT_NONE,
-		    "the loop then iterated %" PRIu32 " times without a sleep: so many events had arrived during the stall",
-		    waiting);
+		    "the loop then iterated %" PRIu32 " time%s without a sleep: so many events had arrived during the stall",
+		    waiting, weft__format_plural_s(waiting));
 	if (is_stolen)
 		blame_host(f, finding, s, &steal);
 	list_victims(f, s);

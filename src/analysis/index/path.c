@@ -35,6 +35,8 @@ struct walk {
 	int64_t lock_ns;
 	uint32_t sent_by, connection; /* values that are copied to each step that the walk adds; or WEFT_NONE */
 	bool is_asked;
+	/* a worker thread that answered a request, and this request, whose run on the thread the walk follows; or WEFT_NONE */
+	uint32_t answerer, answered;
 	const struct weft_request *request; /* the request that the walk followed last, or NULL */
 	struct weft_accounts *accounts;
 	struct weft__activations *activations;
@@ -245,6 +247,23 @@ static bool was_answered(const struct walk *w)
 	       weft__last_remote_transfer(w->link_index->model, w->promise, promise->start_ns, w->time_ns);
 }
 
+/* Moves the walk to the promise that ended the current one.  The run of a worker thread that answers a request counts as a run
+ * of the request, up to the answer: then the walk follows the request's run first. */
+static void follow_answerer(struct walk *w, uint32_t by)
+{
+	const struct weft_model *m = w->link_index->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns), of_thread = weft_run_before(m, by, w->time_ns);
+	const bool was_running = weft_kind_has((enum weft_kind)m->promises[by].kind, WEFT_TRAIT_THREAD) && run != WEFT_NONE &&
+				 of_thread != WEFT_NONE && m->runs[run].end_ns == m->runs[of_thread].start_ns;
+	if (!was_running) {
+		move_to(w, by, ACTING);
+		return;
+	}
+	w->answered = w->promise;
+	w->answerer = by;
+	step_back(w, WEFT_STEP_RUNNING, by, m->runs[run].end_ns, ACTING);
+}
+
 static void step_end(struct walk *w)
 {
 	uint32_t handled = weft__handler_of(w->activations, w->promise);
@@ -266,7 +285,7 @@ static void step_end(struct walk *w)
 		return;
 	}
 	if (by && by->from != WEFT_SYSTEM && !is_loop_placeholder(w, by->from)) {
-		move_to(w, by->from, ACTING);
+		follow_answerer(w, by->from);
 		return;
 	}
 	const struct weft_transfer *got = weft__awaited_transfer(w->link_index, w->promise, w->time_ns);
@@ -354,8 +373,26 @@ static uint32_t find_sleeper(const struct walk *w)
 														 : WEFT_SYSTEM;
 }
 
+/* Moves the walk from the run of an answered request to the thread that answered it, unless another run of the request ends
+ * there. */
+static void leave_answered(struct walk *w)
+{
+	const struct weft_model *m = w->link_index->model;
+	const uint32_t run = weft_run_before(m, w->promise, w->time_ns), by = w->answerer;
+	if (run != WEFT_NONE && m->runs[run].end_ns == w->time_ns) {
+		w->mode = ACTING;
+		return;
+	}
+	w->answered = w->answerer = WEFT_NONE;
+	move_to(w, by, ACTING);
+}
+
 static void step_run_start(struct walk *w)
 {
+	if (w->answered == w->promise && w->answerer != WEFT_NONE) {
+		leave_answered(w);
+		return;
+	}
 	const struct weft__activation a = weft__activation_find(w->activations, w->promise, w->time_ns, w->request);
 	switch (a.cause) {
 	case WEFT__ACTIVATED_BY_READ: step_read(w, &a); break;
@@ -602,7 +639,9 @@ static struct walk begin_walk(const struct weft_link_index *link_index)
 	    .accounts = link_index->accounts,
 	    .activations = weft__account_activations(link_index->accounts),
 	    .sent_by = WEFT_NONE,
-	    .connection = WEFT_NONE};
+	    .connection = WEFT_NONE,
+	    .answered = WEFT_NONE,
+	    .answerer = WEFT_NONE};
 }
 
 int weft_path_create_with_index(
