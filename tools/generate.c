@@ -1,7 +1,7 @@
 /* generate.c: writes traces for tests and benchmarks; the same arguments give the same bytes.
  *
- * Each shape that is expensive for a viewer is a shape here.  Two shapes find faults: random programs, and programs with legal
- * but unusual behaviour.  SPDX-License-Identifier: ISC */
+ * Each shape is a trace that is expensive for a viewer.  Two shapes are for finding faults: random programs, and programs with
+ * legal but unusual behaviour.  SPDX-License-Identifier: ISC */
 #include "generate.h"
 
 #include <errno.h>

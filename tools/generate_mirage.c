@@ -61,7 +61,7 @@ static void put(struct sink *sink, const struct weft_event *e)
 	struct weft_str text = e->text.ptr ? e->text : (struct weft_str){"", 0};
 	uint8_t op = e->op;
 
-	/* Replace ops that the format lacks by the nearest one. */
+	/* An op that the format lacks is written as the most similar op. */
 	switch (e->op) {
 	case WEFT_OP_SHOULD_RESOLVE:
 		op = WEFT_OP_LABEL;

@@ -4,7 +4,7 @@
 Each header gets a page, weft-record(3).  Each of its sections gets a page with the name of the section's first call; the other
 names of the section are links to that page.  --list writes nothing, and prints the pages, and each link with its page.
 
-It relies on the form of the headers.  A section begins with a comment of dashes.  A comment precedes its declarations, which end at a
+The headers must have this form.  A section begins with a comment of dashes.  A comment precedes its declarations, which end at a
 blank line.  A macro that adds the place of the call passes its arguments to a function, and gets the function's parameter types.
 SPDX-License-Identifier: ISC"""
 import argparse
