@@ -1,4 +1,4 @@
-/* allocations.h: allocations that fail when a test wants them to.  Include it in one file of a program that is linked with
+/* allocations.h: lets allocations of the library fail in a test.  Include it in one file of a program that is linked with
  * --wrap. SPDX-License-Identifier: ISC */
 #ifndef TESTS_ALLOCATIONS_H
 #define TESTS_ALLOCATIONS_H
@@ -8,7 +8,7 @@
 
 /* Number of allocations that still succeed; the linker redirects the library's allocations here (--wrap). */
 static long allocations_left = -1;
-static bool only_one_fails; /* later allocations succeed again */
+static bool only_one_fails; /* only one allocation fails; later ones succeed */
 
 static bool may_allocate(void)
 {

@@ -1,4 +1,4 @@
-/* mirage_writer.h: traces in mirage-profile's format, built by hand: also such as no recorder would write.
+/* mirage_writer.h: writes traces in mirage-profile's format, also invalid ones that no recorder would write.
  * SPDX-License-Identifier: ISC */
 #ifndef TESTS_MIRAGE_WRITER_H
 #define TESTS_MIRAGE_WRITER_H
@@ -10,8 +10,8 @@
 
 struct mirage_writer {
 	unsigned char bytes[1 << 16];
-	size_t size;   /* of all packets so far */
-	size_t packet; /* where the current one begins */
+	size_t size;   /* bytes of all packets so far */
+	size_t packet; /* offset of the current packet */
 };
 
 static inline void mw_bytes(struct mirage_writer *w, const void *bytes, size_t len)

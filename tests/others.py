@@ -1,4 +1,4 @@
-"""others.py: whether another user than root can run what a test runs.  SPDX-License-Identifier: ISC"""
+"""others.py: checks whether another user than root can run the programs of a test.  SPDX-License-Identifier: ISC"""
 import os
 
 

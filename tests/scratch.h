@@ -1,4 +1,4 @@
-/* scratch.h: a folder of each test's own, and the path of a trace in it.  SPDX-License-Identifier: ISC */
+/* scratch.h: a separate folder for each test, and the path of a trace in it.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 

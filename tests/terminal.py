@@ -1,4 +1,4 @@
-"""terminal.py: a terminal of tmux: the output of a program, and keys for it.  SPDX-License-Identifier: ISC"""
+"""terminal.py: runs a program in a terminal of tmux, sends it keys, and reads the screen.  SPDX-License-Identifier: ISC"""
 import html
 import os
 import re
@@ -16,7 +16,7 @@ def is_there():
 
 
 class Terminal:
-    """One terminal; to be used with `with`, so that its tmux ends."""
+    """A terminal as context manager; the end of the context ends its tmux."""
 
     def __init__(self, columns=80, rows=24, locale='C.UTF-8', term='', **variables):
         self.socket = f'weft-{os.getpid()}-{id(self)}'
@@ -39,7 +39,7 @@ class Terminal:
         return got.stdout.decode(errors='replace')
 
     def start(self, *command):
-        """When the command has ended, the rest of the screen ends with "ended: STATUS"."""
+        """Starts a command; when it has ended, the screen ends with "ended: STATUS"."""
         variables = ' '.join(f'{name}={shlex.quote(value)}' for name, value in self.variables.items())
         script = f'env {variables} {shlex.join(command)}; echo "ended: $?"; exec sleep 3600'
         self.tmux('new-session', '-d', '-x', str(self.size[0]), '-y', str(self.size[1]), script)
@@ -51,7 +51,7 @@ class Terminal:
         self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
 
     def type(self, *keys):
-        """Keys as tmux calls them: 'Enter', 'BSpace', 'C-c', 'a'."""
+        """Presses keys, by their names in tmux: 'Enter', 'BSpace', 'C-c', 'a'."""
         for key in keys:
             self.tmux('send-keys', key)
 
@@ -59,7 +59,7 @@ class Terminal:
         self.tmux('send-keys', '-l', text)
 
     def mouse(self, column, row, button=0):
-        """Presses and releases a button at a place, from 0 on: 0 left, 64 wheel up, 65 wheel down."""
+        """Presses and releases a button of the mouse (0 left, 64 wheel up, 65 wheel down) at a place, which is counted from 0."""
         for what in (button, 3) if button == 0 else (button,):
             self.tmux('send-keys', '-H', *(f'{byte:x}' for byte in (0x1b, ord('['), ord('M'), 32 + what, 33 + column, 33 + row)))
 
@@ -74,7 +74,7 @@ class Terminal:
         return '\n'.join(self.lines())
 
     def until(self, what, condition):
-        """Waits until the screen fulfils `condition`: a text, or a function of the whole screen."""
+        """Waits until the screen contains a text, or until a function of the screen is true."""
         end = time.monotonic() + PATIENCE_S
         while True:
             shown = self.text()
@@ -98,7 +98,7 @@ COLOURS = {30: '#000000', 31: '#ff7b72', 32: '#7ee787', 33: '#e3b341', 34: '#79c
 
 
 def pieces(line):
-    """Splits a line into parts of equal appearance: column, text, escape sequence."""
+    """Splits a line into parts with the same colours; returns column, text and escape sequence of each."""
     column, state, text, out = 0, {}, '', []
     for part in re.split(r'(\x1b\[[0-9;]*m)', line):
         if not part.startswith('\x1b'):

@@ -41,7 +41,7 @@ static void check_bytes(const void *bytes, size_t size)
 	}
 }
 
-/* Checks the bytes, and copies of them with some wrong bytes. */
+/* Checks the account of the trace in `bytes`, and of copies in which some bytes are wrong. */
 static void check_with_mutants(const void *bytes, size_t size, uint64_t seed, unsigned mutants)
 {
 	unsigned char *mutant = malloc(size);

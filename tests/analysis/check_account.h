@@ -1,5 +1,5 @@
-/* check_account.h: what holds for the account of every trace: all time is attributed once, and everything that tells times tells
- * the same.  SPDX-License-Identifier: ISC */
+/* check_account.h: checks of the account of any trace: all time is attributed once, and all commands that print times print the
+ * same times.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_ANALYSIS_CHECK_ACCOUNT_H
 #define TESTS_ANALYSIS_CHECK_ACCOUNT_H
 
@@ -33,7 +33,8 @@ static inline bool are_same_times(const struct weft_state_times *a, const struct
 	       a->off_ns == b->off_ns;
 }
 
-/* Checks that a list covers the interval once; adds its times to sums, by state. */
+/* Checks that the parts of a list cover the interval without gap or overlap; adds the time of each part to the sum of its state.
+ */
 static inline void check_list(const struct weft_model *m, const struct weft_spent_time *list, size_t count, int64_t from_ns,
     int64_t to_ns, int64_t sums[WEFT_STEP_KINDS])
 {
@@ -47,7 +48,7 @@ static inline void check_list(const struct weft_model *m, const struct weft_spen
 	CHECK_ACCOUNT(count > 0 || from_ns >= to_ns);
 }
 
-/* Checks one promise: its states add up to its duration, and its uses to its states. */
+/* Checks one promise: the times of its states add up to its duration, and the times of its uses to those of its states. */
 static inline void check_promise_account(const struct weft_link_index *index, uint32_t p)
 {
 	const struct weft_model *m = index->model;
@@ -65,7 +66,7 @@ static inline void check_promise_account(const struct weft_link_index *index, ui
 	CHECK_ACCOUNT(are_same_times(&own, &again));
 }
 
-/* Checks one path: it has the time of the promise, and each step says of its promise what that one's account says. */
+/* Checks one path: it is as long as its promise, and each of its steps agrees with the account of the promise of that step. */
 static inline void check_path_account(const struct weft_link_index *index, uint32_t p)
 {
 	const struct weft_model *m = index->model;
@@ -100,7 +101,7 @@ static inline void check_answer(const struct weft_link_index *index, uint32_t p)
 {
 	struct weft_findings *findings;
 	struct weft_path *path;
-	/* Where events are missing, explain asks the part of the trace before them. */
+	/* If events are missing, weft explain reads only the part of the trace before the missing events. */
 	if (index->model->whole || weft_path_create_with_index(&path, index, p, NULL) < 0)
 		return;
 	CHECK_ACCOUNT(weft_explain_promise(&findings, index->model, p, NULL, NULL) == WEFT_OK);

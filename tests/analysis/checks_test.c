@@ -1,4 +1,5 @@
-/* checks_test.c: what each of some checks needs to tell of a fault, and what it takes for none.  SPDX-License-Identifier: ISC */
+/* checks_test.c: for some checks, a trace in which the check must report a fault, and a similar trace in which it must not.
+ * SPDX-License-Identifier: ISC */
 #include "findings.h"
 
 static size_t count_of(enum weft_finding_kind kind)
@@ -83,7 +84,7 @@ static void late_result_of_cancelled_promise_is_no_finding(void **state)
 
 /* ---- Wasted work ---- */
 
-/* Records a pick of work and a timeout, which resolves first; the work then continues for `goes_on_ns`. */
+/* Records a promise that awaits work and a timeout.  The timeout resolves first; the work runs on for `goes_on_ns`. */
 static weft_id give_up(uint64_t goes_on_ns, bool somebody_reads)
 {
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -132,7 +133,7 @@ static void work_running_after_a_timeout_is_wasted(void **state)
 	forget();
 }
 
-/* A runtime records the cancellation; short work may finish. */
+/* A runtime labels cancelled work "cancelled".  Only work that runs for long after its cancellation is wasted. */
 static void work_ignoring_its_cancellation_is_wasted(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
@@ -198,7 +199,7 @@ static void thread_without_a_remaining_signaller_hangs(void **state)
 
 /* ---- Locks ---- */
 
-/* A lock is released, and its waiter does not run until the program is killed that much later. */
+/* A lock is released, and the program is killed 490 or 510 ms later; the waiter of the lock has not run until then. */
 static void lock_released_shortly_before_a_kill_is_not_a_hang(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
@@ -237,8 +238,8 @@ static void wait_for_the_own_lock(void)
 	weft_hold(taker, contended);
 }
 
-/* An OS thread records the owner of the lock for which it waits.  If the last event of that owner is its own wait for the lock,
- * it has taken the lock meanwhile; only a promise that records both itself, holding and waiting, is deadlocked. */
+/* An OS thread that waits for a lock records the owner of the lock.  If the last event of the owner is a wait for the same lock,
+ * the owner has got the lock since then.  Only a promise that records both its hold and its wait is deadlocked. */
 static void lock_owner_waiting_for_its_lock_is_not_a_deadlock(void **state)
 {
 	for (int itself = 0; itself < 2; itself++) {
@@ -278,8 +279,8 @@ static void write_of(weft_id connection)
 	weft_read(connection, write);
 }
 
-/* Records six responses after 100 ms each, and a missing one, at one end of a connection or at the other; returns the number of
- * findings. */
+/* Records a connection with six responses after 100 ms each and a missing one, either as the client or as the server sees it;
+ * returns the number of findings. */
 static size_t count_unanswered(bool is_accepted, bool asks_further, uint64_t silence_ns, const char *says)
 {
 	start_recording();
@@ -321,7 +322,7 @@ static void response_is_overdue_after_20_times_the_slowest(void **state)
 
 /* ---- Stuck promises ---- */
 
-/* One page of many is pending for 300 ms: on one input, on one input after another, or on inputs with doubling delays. */
+/* One of 60 pages is pending for 300 ms.  It awaits one input, one input after another, or inputs with doubling delays. */
 static void pending_promise_with_new_inputs_is_uncertainly_stuck(void **state)
 {
 	for (int goes_on = 0; goes_on < 3; goes_on++) {
@@ -348,8 +349,8 @@ static void pending_promise_with_new_inputs_is_uncertainly_stuck(void **state)
 	}
 }
 
-/* The first of two consumers that take items one after the other gets no further item; or a consumer that takes only one item
- * never gets it. */
+/* A consumer waits for an item until the trace ends: either after it has got five items, which is no fault, or for its first
+ * item. */
 static void idle_wait_of_a_repeating_consumer_is_informational(void **state)
 {
 	for (int is_series = 0; is_series < 2; is_series++) {
@@ -383,7 +384,7 @@ static void idle_wait_of_a_repeating_consumer_is_informational(void **state)
 
 static struct weft_record_text waiting = WEFT_COUNTER("waiting");
 
-/* One of three added items is removed; then all are removed. */
+/* Three items are added and one is removed, until there are `count` changes; then `drained` items are removed. */
 static void fill_and_drain(int count, int drained)
 {
 	weft_id worker = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -413,7 +414,7 @@ static void drained_backlog_is_informational(void **state)
 	explain(true);
 	assert_int_equal(find(WEFT_FINDING_BACKLOG)->severity, WEFT_SEVERITY_ALARM);
 	forget();
-	/* It grew no further than a usual burst. */
+	/* A counter that rises to 50 may be a usual burst. */
 	start_recording();
 	fill_and_drain(100, 50);
 	explain(true);
@@ -427,7 +428,7 @@ static void take_some(void)
 		weft_counter_add(condition, &waiting, -1);
 }
 
-/* The ring of the producer reaches further back than that of the consumer, which records more events. */
+/* The consumer records more events than the producer, so the ring of its thread has lost its older changes of the counter. */
 static void counter_overwritten_on_one_thread_is_no_backlog(void **state)
 {
 	start_recording();
@@ -485,7 +486,8 @@ static void retries_without_a_recorded_start_are_found(void **state)
 
 /* ---- Two stalls of one loop ---- */
 
-/* A loop has two stalls, and afterwards calls older timers; `between` of them between the stalls. */
+/* A loop has two stalls and four older pending polls.  It calls `between` of the polls after the first stall, and the others
+ * after the second. */
 static void stall_twice(int between)
 {
 	weft_id loop = begin_loop(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE())), slow[2], others[4];
@@ -529,7 +531,7 @@ static void each_stall_lists_its_own_victims(void **state)
 	forget();
 }
 
-/* Calls a timer back `after_ns` after a stall, when its loop has slept once more; returns the number of stalls. */
+/* Records a stall and a sleep of `after_ns`, behind which a timer is called back; returns the number of reported stalls. */
 static size_t stalls_with_timer_after(uint64_t stall_ns, uint64_t after_ns)
 {
 	start_recording();
@@ -587,7 +589,8 @@ static weft_id connection_to_store(void)
 	return store;
 }
 
-/* Requests from number `from` on get their responses after 1 ms, and request `late` after `late_ns`. */
+/* Records `questions` requests, numbered from `from` on.  Request `late` gets its response after `late_ns`, the others after 1
+ * ms. */
 static void ask_store(weft_id store, unsigned from, unsigned questions, unsigned late, uint64_t late_ns)
 {
 	for (unsigned i = from; i < from + questions; i++) {
@@ -609,7 +612,8 @@ static void slow_response_of_a_peer_is_reported(void **state)
 	forget();
 }
 
-/* A connection with slow notifications, beside a connection with fast responses. */
+/* A connection that sends rare notifications is no slow peer, although another connection of the same program has fast responses.
+ */
 static void connection_awaiting_notifications_is_not_slow(void **state)
 {
 	start_recording();
@@ -622,7 +626,7 @@ static void connection_awaiting_notifications_is_not_slow(void **state)
 	forget();
 }
 
-/* The program was busy: the response may have arrived long before. */
+/* The program ran between request and response, so the response may have arrived long before the program read it. */
 static void peer_is_not_slow_while_the_program_runs(void **state)
 {
 	start_recording();
@@ -651,7 +655,8 @@ static void silent_store_is_reported_as_unanswered(void **state)
 	forget();
 }
 
-/* Reads of a connection on which each request has its response after `answer_ns`; one read starts `idle_ns` before its request.
+/* Records 20 reads of a connection with a request and a response during each.  Request and response come after 1 ms each;
+ * during one read, the request comes after `idle_ns`, and its response after `answer_ns`.
  */
 static void read_store(uint64_t idle_ns, uint64_t answer_ns)
 {
@@ -688,7 +693,7 @@ static void read_is_late_only_after_a_request(void **state)
 	forget();
 }
 
-static void a_timer_is_never_slow(void **state)
+static void timer_is_never_slow(void **state)
 {
 	start_recording();
 	for (int i = 0; i < 20; i++) {
@@ -751,7 +756,7 @@ int main(void)
 	    cmocka_unit_test(peer_is_not_slow_while_the_program_runs),
 	    cmocka_unit_test(silent_store_is_reported_as_unanswered),
 	    cmocka_unit_test(read_is_late_only_after_a_request),
-	    cmocka_unit_test(a_timer_is_never_slow),
+	    cmocka_unit_test(timer_is_never_slow),
 	    cmocka_unit_test(connection_left_open_is_reported),
 	    cmocka_unit_test(repeated_ends_of_one_type_are_one_finding),
 	    cmocka_unit_test(second_end_of_a_promise_at_the_same_time_is_reported),

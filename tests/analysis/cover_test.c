@@ -43,7 +43,7 @@ static void begin_desk(void)
 	weft_run(desk.timer);
 }
 
-/* The thread closes the cycle, so that the deadlock is about the thread, and the callback is a member of its chain. */
+/* The thread closes the cycle of waits, so the deadlock is reported for the thread, and the callback is a member of the cycle. */
 static void deadlock_covers_the_stall_of_a_member(void **state)
 {
 	begin_desk();
@@ -64,7 +64,7 @@ static void deadlock_covers_the_stall_of_a_member(void **state)
 	forget();
 }
 
-/* Without the deadlock, the same callback is reported. */
+/* Without the deadlock, the stall of the same callback is reported. */
 static void stall_is_reported_if_no_finding_covers_it(void **state)
 {
 	begin_desk();
@@ -101,7 +101,7 @@ static void spin_covers_the_stall_of_its_calls(void **state)
 	forget();
 }
 
-/* Records 31 fetches of 1 ms.  The last one is ready for 300 ms behind `busy`, and runs late. */
+/* Records 31 fetches of 1 ms.  While `busy` runs for 300 ms, the last fetch is ready and has to wait. */
 static weft_id fetch_all(weft_id busy)
 {
 	weft_id fetch = 0;

@@ -2,20 +2,20 @@
  * SPDX-License-Identifier: ISC */
 #include "findings.h"
 
-/* A timer's callback runs for 80 ms unless its steps say otherwise; another timer is late because of it. */
+/* A step of the callback of a timer, which delays another timer. */
 struct step {
 	uint64_t after_ns;  /* duration of the step */
 	uint64_t paused_ns; /* blocked in read() for that long */
-	int64_t round_ns;   /* or the recorder stores the iteration's CPU times: `said` */
+	int64_t round_ns;   /* or the recorder stores the CPU times of the loop's iteration, which are the text `said` */
 	const char *said;
 };
 
 struct scene {
 	const char *what;
-	uint64_t before_ns; /* another promise runs for that long just before */
+	uint64_t before_ns; /* another promise runs for that long just before the callback */
 	struct step steps[4];
 	uint64_t rest_ns;
-	const char *told, *next, *also; /* told: NULL: the title has no parts */
+	const char *told, *next, *also; /* told: the expected parts in the title; NULL if the title has none */
 	enum weft_severity severity;
 };
 
@@ -141,8 +141,8 @@ static void tell_round(void)
 	weft__slow_detail(WEFT_SYSTEM_ID, WEFT_DETAIL_ROUND, 150 * MS, other_round);
 }
 
-/* A callback waits for a lock whose owner on another OS thread is runnable but off CPU; or on CPU, or blocked itself.  If the
- * trace does not record the call, a page fault may have blocked the callback. */
+/* A callback waits for a lock that a promise on another OS thread holds.  This thread is runnable but off CPU, or on CPU, or
+ * blocked. If the trace does not record the blocking call of the callback, a page fault may have blocked it. */
 static void lock_wait_on_a_descheduled_thread_is_informational(void **state)
 {
 	static const char *const rounds[] = {"2000000 0 3 0 0", "149000000 0 3 0 0", "2000000 1 0 0 0"};
@@ -186,7 +186,7 @@ static void wake_up(void)
 	tell_round();
 }
 
-/* The other thread fell asleep long before the lock wait, and many sleeps of this thread came after that. */
+/* The other thread fell asleep long before the lock wait, and the waiting thread has slept many times since then. */
 static void sleeping_thread_is_not_descheduled(void **state)
 {
 	enum { SLEEPS = 100 };
@@ -215,7 +215,8 @@ static void sleeping_thread_is_not_descheduled(void **state)
 	forget();
 }
 
-/* A callback sleeps once, in a call that the trace does not record: only a long sleep is more than the wait for a page. */
+/* A callback sleeps once, in a call that the trace does not record.  A short sleep may be a page fault; a long sleep is a stall.
+ */
 static void short_unknown_sleep_is_informational(void **state)
 {
 	static const int64_t lengths_ns[] = {159 * MS, 1100 * MS};
@@ -239,7 +240,8 @@ static void short_unknown_sleep_is_informational(void **state)
 	}
 }
 
-/* A callback starts a child process, and sleeps in an unknown call until the child has got a CPU; or it starts none. */
+/* A callback sleeps in an unknown call.  If the callback has started a child process, the finding says that the machine was busy:
+ * the callback may have waited until the child got a CPU. */
 static void start_of_a_process_may_wait_for_a_cpu(void **state)
 {
 	for (int has_process = 0; has_process < 2; has_process++) {

@@ -1,4 +1,5 @@
-/* delays_test.c: the same of findings that tell who was late: stalls, starvation, what piles up.  SPDX-License-Identifier: ISC */
+/* delays_test.c: tests of the findings about delayed promises: stalls, starvation, backlogs, exhausted pools.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/index/path.h"
 #include "findings.h"
 
@@ -27,8 +28,8 @@ static void expect_late(enum weft_kind kind)
 	start_recording();
 	weft_id beat = weft_create(WEFT_SYSTEM_ID, kind, WEFT_SITE());
 	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
-	weft_id each_round =
-	    weft_create(WEFT_SYSTEM_ID, WEFT_KIND_HANDLE, WEFT_SITE()); /* like libuv's check handles: never late */
+	weft_id each_round = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_HANDLE,
+	    WEFT_SITE()); /* called in each iteration, as libuv's check handles, so never late */
 	weft_id slow = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TIMER, WEFT_SITE());
 	sleep_for(5 * MS);
 	weft_signal(WEFT_SYSTEM_ID, slow);
@@ -37,7 +38,7 @@ static void expect_late(enum weft_kind kind)
 	for (int i = 0; i < 3; i++)
 		weft_signal(WEFT_SYSTEM_ID, beat);
 	sleep_for(5 * MS);
-	weft_signal(WEFT_SYSTEM_ID, other); /* the loop has slept: this timer was not due before */
+	weft_signal(WEFT_SYSTEM_ID, other); /* the loop has slept since the stall, so this timer was not due during the stall */
 	sleep_for(5 * MS);
 	explain(true);
 	const struct weft_finding *stall = only(WEFT_FINDING_STALL, slow);
@@ -55,7 +56,7 @@ static void expect_late(enum weft_kind kind)
 	forget();
 }
 
-/* Repeating timers are called back and do not end: a loop that has only these is stalled nevertheless. */
+/* A repeating timer is called back without an end of its promise.  A stall of a loop with only such timers is reported, too. */
 static void callback_after_a_long_run_is_a_possible_victim(void **state)
 {
 	expect_late(WEFT_KIND_TIMER);
@@ -89,7 +90,7 @@ static void end_blocked_loop(void)
 	explain(true);
 }
 
-/* A loop that sleeps in a callback is a fault although nothing else was due; without other work, it is a fact. */
+/* A sleep in a callback is an alarm if the loop has other work, even if nothing else was due; otherwise, it is informational. */
 static void sleep_in_a_callback_is_a_stall_without_a_victim(void **state)
 {
 	for (int has_work = 0; has_work < 2; has_work++) {
@@ -120,7 +121,7 @@ static void short_or_busy_callback_is_no_alarm(void **state)
 	}
 }
 
-/* A synchronous call runs a loop of its own: the thread sleeps in the middle of the callback. */
+/* A synchronous call runs an event loop of its own, so the thread sleeps in the middle of the callback that made the call. */
 static void synchronous_call_in_a_callback_is_a_stall(void **state)
 {
 	for (int serves = 0; serves < 2; serves++) {
@@ -157,8 +158,8 @@ static const struct weft_finding *find_first(const char *name)
 	return NULL;
 }
 
-/* A callback that is blocked in a call when the process dies did not crash: it hangs in that call.  If it made the call a short
- * while ago, that is not certain. */
+/* If a callback is blocked in a call when the process dies, the finding is a hang in the call, and no crash.
+ * The finding is uncertain if the call started a short while before the end. */
 static void callback_blocked_at_the_end_hangs_in_its_call(void **state)
 {
 	for (int is_short = 0; is_short < 2; is_short++) {
@@ -218,7 +219,7 @@ static weft_id worker_new(void)
 	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_ASYNC, WEFT_SITE());
 }
 
-/* Checks kind, promise and title of the finding of that number. */
+/* Checks kind, promise and title of finding `number`. */
 static const struct weft_finding *assert_finding(size_t number, enum weft_finding_kind kind, weft_id where, const char *says)
 {
 	assert_true(number < findings->count);
@@ -230,7 +231,8 @@ static const struct weft_finding *assert_finding(size_t number, enum weft_findin
 	return finding;
 }
 
-/* A slow request is left out only if another finding covers its time: here its own code ran, which stalls no loop. */
+/* A slow request has no finding of its own if a stall covers its time.  If no other promise was late, its long run is no stall.
+ */
 static void slow_request_is_reported_if_no_stall_covers_it(void **state)
 {
 	for (int is_stalled = 0; is_stalled < 2; is_stalled++) {
@@ -258,7 +260,7 @@ static void slow_request_is_reported_if_no_stall_covers_it(void **state)
 	}
 }
 
-static void each_stall_reports_its_cost(void **state)
+static void each_stall_reports_the_time_that_promises_lost(void **state)
 {
 	start_recording();
 	weft_id work[5];
@@ -273,7 +275,7 @@ static void each_stall_reports_its_cost(void **state)
 	weft_resolve(work[0], a.input);
 	now_ns += 16 * MS;
 	be_busy(work[1], 18 * MS);
-	weft_resolve(work[1], b.input); /* 4 ms are too short to count */
+	weft_resolve(work[1], b.input); /* the 4 ms that b waits for this run are too short to count */
 	now_ns += 4 * MS;
 	be_busy(work[2], 23 * MS);
 	be_busy(work[3], 24 * MS);
@@ -310,7 +312,7 @@ static void do_something_before_reading(bool leaves_a_trace)
 	sleep_for(MS);
 	weft_resolve(WEFT_SYSTEM_ID, w.input);
 	be_busy(work, 30 * MS);
-	weft_run(w.promise); /* it ran for another input, and reads this one only 3 ms later */
+	weft_run(w.promise); /* w.promise runs for another input, and reads w.input only 3 ms later */
 	weft_run(WEFT_SYSTEM_ID);
 	now_ns += 3 * MS;
 	weft_run(w.promise);
@@ -347,7 +349,7 @@ static void first_run_of_a_trace_can_be_a_stall(void **state)
 	forget();
 }
 
-static void long_pause_is_reported_instead_of_its_run(void **state)
+static void long_pause_in_a_run_is_reported_instead_of_the_run(void **state)
 {
 	static const struct {
 		uint64_t before_ms, pause_ms, after_ms;
@@ -371,7 +373,7 @@ static void long_pause_is_reported_instead_of_its_run(void **state)
 			fail_msg("case %zu: \"%s\"", i, stall->title);
 		forget();
 	}
-	/* A pause that started before the promise ran. */
+	/* A pause that started before the promise ran counts only from the start of the run. */
 	start_recording();
 	weft_id work = worker_new();
 	struct waiter w = waiter_new();
@@ -390,7 +392,7 @@ static void long_pause_is_reported_instead_of_its_run(void **state)
 	forget();
 }
 
-/* Pauses of at least 10 ms count. */
+/* The shortest pause that is reported has 10 ms. */
 static void pause_of_exactly_the_limit_is_a_stall(void **state)
 {
 	start_recording();
@@ -500,14 +502,14 @@ static void run_new_thread(void)
 	weft_run(new_thread);
 }
 
-/* Records promises that are older than the newest ones, as a ring does when it repeats what is pending. */
+/* Records promises with old ids behind newer promises, as the recorder does when it repeats pending promises in a ring. */
 static void list_old_promises(void)
 {
 	for (int i = 0; i < 16; i++)
 		weft_pending(WEFT_SYSTEM_ID, 70000 + i, WEFT_KIND_TIMER, WEFT_SITE(), 0, "old");
 }
 
-/* A busy machine may give no CPU to a thread that a callback makes and waits for. */
+/* A callback starts a thread and waits for it.  On a busy machine, the new thread may get no CPU for a while. */
 static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 {
 	for (int is_late = 0; is_late < 2; is_late++) {
@@ -575,7 +577,7 @@ static void stop_there(void)
 	weft_run(WEFT_SYSTEM_ID);
 }
 
-/* A promise that is ready on another OS thread is not delayed by this one: the path names the run on its own thread. */
+/* A ready promise is delayed only by runs on its own OS thread, so its path names such a run, and no run on another thread. */
 static void ready_promise_is_delayed_by_its_own_thread(void **state)
 {
 	start_recording();
@@ -673,14 +675,15 @@ static void victim_belongs_to_the_last_stall(void **state)
 		const struct weft_finding *stall = &findings->findings[i];
 		bool is_first = model->promises[stall->promise].id == first;
 		assert_int_equal(stall->kind, WEFT_FINDING_STALL);
-		/* When the first stall was over, `second` was called back, and nobody else until that was over, too. */
+		/* Behind the first stall, `second` was called back, and stalled the loop again; the other timers were called only
+		 * after that. */
 		assert_non_null(strstr(stall->title, is_first ? ": 1 promise may be late" : ": 2 promises may be late"));
 	}
 	forget();
 }
 
-/* libevent sleeps once more before it calls due timers; on a busy machine that sleep is long.  Earlier calls of the timer show
- * whether it was due. */
+/* libevent sleeps once more before it calls due timers; on a busy machine that sleep is long.  The intervals between earlier
+ * calls of a timer show whether it was due during the stall. */
 static void due_timer_is_late_after_a_long_sleep(void **state)
 {
 	for (int is_due = 0; is_due < 2; is_due++) {
@@ -708,7 +711,8 @@ static void due_timer_is_late_after_a_long_sleep(void **state)
 	}
 }
 
-/* So does libuv since 1.45.  The label of a timer that was not called before shows its timeout. */
+/* libuv also sleeps once more before it calls due timers, since 1.45.  The label of a timer that was never called shows its
+ * timeout. */
 static void timer_that_was_due_by_its_label_is_late_after_a_long_sleep(void **state)
 {
 	static const struct {
@@ -770,7 +774,7 @@ static void run_before_the_first_sleep_is_no_stall(void **state)
 
 /* ---- Backlogs and exhausted pools ---- */
 
-/* Promises of `sorts` types are created faster than they end: returns the number of reported backlogs. */
+/* Records promises of `sorts` types that are created faster than they end; returns the number of reported backlogs. */
 static size_t count_heaps(unsigned sorts)
 {
 	start_recording();
@@ -808,7 +812,8 @@ static void backlog_is_reported_for_the_first_16_types(void **state)
 	assert_int_equal(count_heaps(18), 16);
 }
 
-/* A pool of one OS thread is full `times` times before a job has to wait; returns whether that wait is reported. */
+/* Records a pool of one OS thread.  Its thread is busy `times` times without a waiting job, and then once while a job waits;
+ * returns whether this wait is reported. */
 static bool is_exhausted_after(unsigned times)
 {
 	start_recording();
@@ -855,7 +860,7 @@ static void run_file(void)
 	weft_run(file);
 }
 
-/* Returns the severity of a wait for the only thread of a pool, which is in a request for a file. */
+/* Returns the severity of a job's wait for the only thread of a pool, which is busy with a request for a file. */
 static enum weft_severity measure_severity_behind_file(uint64_t length_ns)
 {
 	start_recording();
@@ -885,7 +890,7 @@ static enum weft_severity measure_severity_behind_file(uint64_t length_ns)
 	return severity;
 }
 
-/* On a busy machine, a request for a file takes more than 100 ms. */
+/* A request for a file may take more than 100 ms on a busy machine, so a job that waits 140 ms for its end is no alarm. */
 static void short_wait_behind_a_file_is_informational(void **state)
 {
 	assert_int_equal(measure_severity_behind_file(140 * MS), WEFT_SEVERITY_INFORMATION);
@@ -913,9 +918,9 @@ static void promise_that_waits_while_many_later_ones_run_starves(void **state)
 		uint64_t stall_ms, sleep_ms;
 		size_t starving, stalls;
 	} cases[] = {{20, 0, 0, 1, 0}, {19, 0, 0, 0, 0},
-	    /* A stall took most of the time. */
+	    /* If one stall took most of the wait, the promise did not starve. */
 	    {20, 36, 0, 1, 1}, {20, 44, 0, 0, 1},
-	    /* The OS thread was idle: the recorder missed events. */
+	    /* If the OS thread was idle during the wait, the recorder missed events, and the promise may not have starved. */
 	    {20, 0, 9, 1, 0}, {20, 0, 11, 0, 0}};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		start_recording();
@@ -927,7 +932,7 @@ static void promise_that_waits_while_many_later_ones_run_starves(void **state)
 			weft_resolve(WEFT_SYSTEM_ID, before[k].input);
 		weft_resolve(WEFT_SYSTEM_ID, starving.input);
 		for (size_t k = 0; k < 3; k++)
-			serve(before[k]); /* these were ready before */
+			serve(before[k]); /* these became ready before `starving` */
 		others_run(cases[i].others);
 		if (cases[i].stall_ms)
 			be_busy(work, cases[i].stall_ms * MS);
@@ -1001,10 +1006,10 @@ int main(void)
 	    cmocka_unit_test(synchronous_call_in_a_callback_is_a_stall),
 	    cmocka_unit_test(callback_blocked_at_the_end_hangs_in_its_call),
 	    cmocka_unit_test(victim_belongs_to_the_last_stall),
-	    cmocka_unit_test(each_stall_reports_its_cost),
+	    cmocka_unit_test(each_stall_reports_the_time_that_promises_lost),
 	    cmocka_unit_test(first_run_of_a_trace_can_be_a_stall),
 	    cmocka_unit_test(run_after_the_input_ended_is_not_counted_as_delay),
-	    cmocka_unit_test(long_pause_is_reported_instead_of_its_run),
+	    cmocka_unit_test(long_pause_in_a_run_is_reported_instead_of_the_run),
 	    cmocka_unit_test(pause_of_exactly_the_limit_is_a_stall),
 	    cmocka_unit_test(stall_delays_only_its_own_thread),
 	    cmocka_unit_test(wait_for_a_thread_that_starts_late_is_informational),

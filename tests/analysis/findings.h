@@ -55,7 +55,7 @@ static inline void forget(void)
 	trace = NULL;
 }
 
-/* Fails unless check and explain read the same stalls: a loop that was blocked for long has a finding that covers this time. */
+/* Fails unless each long stall that weft check reports is covered by a finding of weft explain. */
 static inline void assert_stall_is_told(void)
 {
 	enum { TOLD_NS = 100000000 };
@@ -73,7 +73,7 @@ static inline void assert_stall_is_told(void)
 		fail_msg("check: stall %lld ns (%s), explain: nothing", (long long)result.value, result.why);
 }
 
-/* Stops the recording, if `ends`, and explains it. */
+/* Stops the recording if `ends` is true, and reads its findings. */
 static inline void explain(bool ends)
 {
 	struct weft_error err;
@@ -90,7 +90,7 @@ static inline void explain(bool ends)
 			    *findings->findings[i].next);
 }
 
-/* Returns the only finding, which must have that kind and that promise, unless it is 0. */
+/* Returns the only finding, which must have that kind and, unless `where` is 0, be about that promise. */
 static inline const struct weft_finding *only(enum weft_finding_kind kind, weft_id where)
 {
 	assert_int_equal(findings->count, 1);
@@ -107,7 +107,7 @@ static inline void sleep_for(uint64_t ns)
 	now_ns += ns;
 }
 
-/* Another OS thread, which runs a function while this thread waits. */
+/* Another OS thread, which runs the functions that on_other_thread() hands to it, while the first thread waits. */
 static struct {
 	pthread_t thread;
 	sem_t todo, done;
@@ -142,7 +142,7 @@ static inline void on_other_thread(void (*deed)(void))
 		pthread_join(other_thread.thread, NULL);
 }
 
-/* Creates a timer, which the outside resolves after a time. */
+/* Records a timer that the system resolves after a time. */
 static inline weft_id timer_of(weft_id by)
 {
 	weft_id timer = weft_create(by, WEFT_KIND_TIMER, WEFT_SITE());
@@ -158,7 +158,7 @@ static inline const struct weft_evidence *line_of(const struct weft_finding *fin
 	return NULL;
 }
 
-/* Checks the text and the promise of that line of evidence; 0: no promise. */
+/* Checks the text and the promise of one line of evidence; promise 0: the line names no promise. */
 static inline void assert_line(
     const struct weft_finding *finding, enum weft_evidence_role role, size_t number, weft_id promise, const char *says)
 {
@@ -169,8 +169,7 @@ static inline void assert_line(
 	assert_int_equal(line->promise == WEFT_NONE ? 0 : model->promises[line->promise].id, promise);
 }
 
-/* A handle that hangs in another way has its own finding. */
-
+/* Records an event loop that `by` runs. */
 static inline weft_id begin_loop(weft_id by)
 {
 	weft_id loop = weft_create(by, WEFT_KIND_LOOP, WEFT_SITE());

@@ -35,12 +35,12 @@ static void sleeping_loop_lists_the_handles_keeping_it_alive(void **state)
 	assert_true(alive->sure);
 	assert_int_equal(alive->weight, 5);
 	assert_non_null(strstr(alive->title, "\"uv_run\""));
-	/* Pending timers precede handles; promises of one site share a line. */
+	/* The evidence lists pending timers before other handles, with one line for all promises of a creation site. */
 	assert_int_equal(chain_lines(alive), 2);
 	assert_int_equal(model->promises[alive->evidence[0].promise].id, interval);
 	assert_int_equal(model->promises[alive->evidence[1].promise].id, pool[0]);
 	assert_non_null(strstr(alive->evidence[1].text, "3 of the same type"));
-	/* weft waits says the same. */
+	/* weft waits lists the same handles as the finding. */
 	struct weft_waits *waits;
 	assert_int_equal(weft_waits_create(&waits, model, model->end_ns, NULL), WEFT_OK);
 	size_t kept_by = 0;
@@ -48,7 +48,7 @@ static void sleeping_loop_lists_the_handles_keeping_it_alive(void **state)
 		if (model->promises[waits->waits[i].from].id == loop) {
 			int64_t id = model->promises[waits->waits[i].to].id;
 			assert_true(id != unreferenced && id != ended);
-			/* The wait for `back` that was given up is another one. */
+			/* The loop has given up an earlier wait for `back`, which is not among the waits at the end. */
 			assert_true(id != back || waits->waits[i].since_ns > 5 * (int64_t)MS);
 			kept_by++;
 		}
@@ -57,7 +57,7 @@ static void sleeping_loop_lists_the_handles_keeping_it_alive(void **state)
 	forget();
 }
 
-static void loop_that_runs_or_has_returned_is_no_finding(void **state)
+static void running_or_returned_loop_has_no_finding(void **state)
 {
 	for (int returned = 0; returned < 2; returned++) {
 		start_recording();
@@ -71,7 +71,8 @@ static void loop_that_runs_or_has_returned_is_no_finding(void **state)
 			weft_read(main_thread, loop);
 			sleep_for(MS);
 		} else {
-			weft_create(timer, WEFT_KIND_TASK, WEFT_SITE()); /* exit() in a callback */
+			weft_create(timer, WEFT_KIND_TASK,
+			    WEFT_SITE()); /* the callback calls exit(), so its last event is at the end of the trace */
 		}
 		explain(true);
 		assert_int_equal(findings->count, 0);
@@ -218,7 +219,8 @@ static void longest_of_several_spins_is_reported(void **state)
 	forget();
 }
 
-/* Its first calls are not recorded: their time is computed from the later ones. */
+/* The trace has no event for the first calls of a spinning handle.  Their time is computed from the duration of the later calls.
+ */
 static void spin_starts_after_the_creation_of_its_promise(void **state)
 {
 	start_recording();
@@ -265,7 +267,8 @@ static void only_cpu_time_decides_whether_calls_are_long(void **state)
 
 /* ---- In flight, or hung ---- */
 
-/* Main waits for a connect that has been pending for `age` at the end; `others` of the same type took `usual`. */
+/* At the end of the trace, a connect has been pending for `age`.  Before that, `others` connects of the same type took `usual`
+ * each. */
 static void connect_at_the_end(uint64_t age, int others, uint64_t usual)
 {
 	static struct weft_record_site site = {.file = __FILE__, .line = __LINE__, .function = "connect"};
@@ -294,7 +297,7 @@ static void operation_in_flight_at_exit_is_no_alarm(void **state)
 	assert_int_equal(finding->verdict, WEFT_VERDICT_OUTSIDE);
 	assert_non_null(strstr(finding->title, "5.00 ms"));
 	forget();
-	/* Others took nearly as long. */
+	/* Another connect that lasts four times as long as the others is still in flight, and does not hang. */
 	connect_at_the_end(400 * MS, 3, 100 * MS);
 	only(WEFT_FINDING_UNDERWAY, 0);
 	forget();
@@ -343,8 +346,8 @@ static void unresolved_promise_is_certain_if_nothing_runs_at_the_end(void **stat
 	}
 }
 
-/* The newest promise always runs first; one of the runs takes 12 ms. */
-static void long_starvation_comes_before_a_short_stall(void **state)
+/* The newest ready promise always runs first, so an older one starves; one of the runs takes 12 ms. */
+static void finding_of_a_long_starvation_precedes_that_of_a_short_stall(void **state)
 {
 	start_recording();
 	weft_id opening = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_WAIT, WEFT_SITE());
@@ -394,7 +397,7 @@ static void label_of_a_merged_promise_names_its_target(void **state)
 
 /* ---- Presentation of hangs ---- */
 
-/* Returns the line of evidence of that role and number, or NULL. */
+/* Returns line `number` of the evidence that has the role, or NULL. */
 static void many_hangs_of_one_type_are_one_finding(void **state)
 {
 	enum { ORDERS = 12 };
@@ -427,7 +430,7 @@ static void many_hangs_of_one_type_are_one_finding(void **state)
 	forget();
 }
 
-static void long_chain_shows_both_ends(void **state)
+static void long_chain_of_waits_shows_its_first_and_last_promises(void **state)
 {
 	static const size_t lengths[] = {3, 16, 17, 20};
 	for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
@@ -457,7 +460,7 @@ static void long_chain_shows_both_ends(void **state)
 	}
 }
 
-/* Signals a condition, which runs and continues. */
+/* `by` runs, signals a condition, and runs on. */
 static void signal_to(weft_id by, weft_id condition)
 {
 	weft_run(by);
@@ -493,8 +496,8 @@ static void lost_wakeup_names_the_late_waiter_and_the_signal(void **state)
 			now_ns += 7 * MS;
 		}
 		signal_to(early, unconcerned);
-		tick_ns = others ? 0 : 100; /* a coarse clock: everything has the same time */
-		if (others)                 /* it was woken before, not by a later signal */
+		tick_ns = others ? 0 : 100; /* a coarse clock gives all following events the same time */
+		if (others)                 /* this task was resolved before the wait starts, so no later signal woke it */
 			weft_resolve(condition, weft_create(condition, WEFT_KIND_TASK, WEFT_SITE()));
 		weft_id task = wait_for_condition(late, condition);
 		tick_ns = 100;
@@ -527,8 +530,8 @@ static void lost_wakeup_names_the_late_waiter_and_the_signal(void **state)
 	}
 }
 
-/* The condition woke another promise, and was not signalled again. */
-static void wait_that_begins_after_the_last_signal_shows_by_how_much(void **state)
+/* The last signal of a condition woke `early`, 3 ms before `late` starts to wait for the condition. */
+static void wait_after_the_last_signal_shows_the_time_between_them(void **state)
 {
 	start_recording();
 	weft_id late = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -557,8 +560,8 @@ static void wait_that_begins_after_the_last_signal_shows_by_how_much(void **stat
 	forget();
 }
 
-/* A condition need not end: an explanation names its waiter and its last activity.  A timer of its callback fires without further
- * action. */
+/* A condition may stay pending without a fault.  Its explanation names the promise that waits for it and its last run.  A pending
+ * timer that its callback created has waited so far. */
 static void pending_condition_is_no_fault(void **state)
 {
 	start_recording();
@@ -658,7 +661,7 @@ static void hang_without_a_further_run_names_the_ended_input(void **state)
 	forget();
 }
 
-/* The program exits right after the end of the timer. */
+/* The program exits after the timer has ended, and before its waiter has run. */
 static void queued_callback_at_exit_is_not_a_hang(void **state)
 {
 	start_recording();
@@ -673,7 +676,7 @@ static void queued_callback_at_exit_is_not_a_hang(void **state)
 	forget();
 }
 
-/* Responses take up to 200 ms: a response that is 150 ms late at the end of the program may be in flight. */
+/* A response took 200 ms before, so a request that has waited for 150 ms at the end of the program may be in flight. */
 static void request_of_usual_duration_does_not_hang(void **state)
 {
 	for (int is_slow = 0; is_slow < 2; is_slow++) {
@@ -746,7 +749,7 @@ static void waiters_of_one_promise_are_one_finding(void **state)
 	forget();
 }
 
-/* Pictures show a pending promise until its last event. */
+/* The model ends a pending lock or its holder at its last event, and viewers draw it until then. */
 static void pending_holder_and_lock_last_until_their_last_event(void **state)
 {
 	start_recording();
@@ -953,7 +956,8 @@ static void analysis_can_be_cancelled_at_every_check(void **state)
 			assert_int_equal(status, WEFT_ECANCELLED);
 			assert_int_equal(err.status, WEFT_ECANCELLED);
 			assert_null(out);
-			assert_int_equal(asked, allowed + 1); /* it does not ask again */
+			assert_int_equal(
+			    asked, allowed + 1); /* after the answer that it is cancelled, the analysis does not ask again */
 			questions++;
 		}
 		assert_true(questions > 5);
@@ -984,7 +988,7 @@ static void await_or_lock_after_the_end_is_misuse(void **state)
 		weft_resolve(ended[i], ended[i]);
 	}
 	weft_id other = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_REQUEST, WEFT_SITE());
-	weft_await(other, ended[0]); /* no fault */
+	weft_await(other, ended[0]); /* a wait for an ended promise is no fault */
 	weft_await(ended[0], other);
 	weft_awaits_no_more(ended[0], other);
 	weft_hold(ended[1], lock);
@@ -1006,7 +1010,7 @@ static void await_or_lock_after_the_end_is_misuse(void **state)
 	forget();
 }
 
-/* The callback of an ended request creates the next one, as in libevent. */
+/* An ended request may create the next request in its callback and await it, as requests of libevent do. */
 static void next_request_from_a_callback_is_no_misuse(void **state)
 {
 	struct weft_record_place place = {.address = (const void *)(uintptr_t)next_request_from_a_callback_is_no_misuse};
@@ -1024,7 +1028,7 @@ static void next_request_from_a_callback_is_no_misuse(void **state)
 	forget();
 }
 
-/* The outside ends a request of source code, whose callback creates the next one, as an fs request of Node.js. */
+/* The system ends a request; its callback then creates the next request and awaits it, as fs requests of Node.js do. */
 static void callback_of_a_request_ended_by_the_system_is_no_misuse(void **state)
 {
 	start_recording();
@@ -1041,12 +1045,12 @@ static void callback_of_a_request_ended_by_the_system_is_no_misuse(void **state)
 	forget();
 }
 
-/* The first test: its first recording has id 1. */
+/* This test has to run first, because its first recording must have id 1. */
 static void use_of_a_promise_that_was_never_created_is_reported(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		weft_id before = kept ? 0 : 77777, p;
-		if (kept) { /* an id of an earlier recording, which is no fault */
+		if (kept) { /* an id of an earlier recording may be used without a fault */
 			start_recording();
 			before = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
 			weft_stop();
@@ -1147,7 +1151,7 @@ static void record_worker(bool is_late)
 		sem_post(&w.go);
 		sem_wait(&w.went);
 	}
-	if (!is_late) /* the worker waits and is signalled: then another finding is right */
+	if (!is_late) /* the worker waits before this signal, so no wake-up is lost, and another finding is right */
 		weft_signal_only(asks, w.condition);
 	pthread_join(thread, NULL);
 	sleep_for(3000ull * MS);
@@ -1176,7 +1180,7 @@ static void work_with_all_workers_asleep_is_a_lost_wakeup(void **state)
 	forget();
 }
 
-/* Promises that nothing resolved may wait for a lock that is not released. */
+/* The tasks that nothing resolved may wait for the lock that is never released, so the finding about the lock comes first. */
 static void explained_hang_precedes_many_unexplained_ones(void **state)
 {
 	start_recording();
@@ -1262,7 +1266,7 @@ static void failure_without_a_read_is_reported(void **state)
 
 enum again { BY_IDLE, IN_CALLBACK, THROUGH_OTHERS, BY_REQUESTS };
 
-/* Records 40 tries, each created when the failure of the previous one is known. */
+/* Records 40 tries to connect; each is created after the failure of the previous try is known. */
 static void try_again(enum again again)
 {
 	weft_id story = weft_create(WEFT_SYSTEM_ID, again == BY_IDLE ? WEFT_KIND_HANDLE : WEFT_KIND_LOOP, WEFT_SITE());
@@ -1282,7 +1286,7 @@ static void try_again(enum again again)
 		weft_fail(WEFT_SYSTEM_ID, try, "refused");
 		if (again == BY_IDLE)
 			continue;
-		if (again == BY_REQUESTS) { /* the callback of a request makes the next one */
+		if (again == BY_REQUESTS) { /* the callback of each request creates the next request */
 			weft_read(story, try);
 			weft_id request = weft_create(maker, WEFT_KIND_REQUEST, WEFT_SITE());
 			weft_resolve(WEFT_SYSTEM_ID, request);
@@ -1302,7 +1306,7 @@ static void try_again(enum again again)
 	sleep_for(MS);
 }
 
-static void retries_by_different_callers_are_one_series(void **state)
+static void retries_by_different_callers_are_one_finding(void **state)
 {
 	for (enum again again = BY_IDLE; again <= BY_REQUESTS; again++) {
 		start_recording();
@@ -1383,7 +1387,7 @@ static void semaphore_holder_is_named(void **state)
 	forget();
 }
 
-/* In a killed program, a promise without events for three quarters of the run hangs. */
+/* A promise hangs in a killed program if it had no events for the last three quarters of the run, and is in flight otherwise. */
 static void recently_active_promise_at_a_kill_is_in_flight(void **state)
 {
 	for (int is_idle = 0; is_idle < 2; is_idle++) {
@@ -1412,7 +1416,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(use_of_a_promise_that_was_never_created_is_reported),
 	    cmocka_unit_test(sleeping_loop_lists_the_handles_keeping_it_alive),
-	    cmocka_unit_test(loop_that_runs_or_has_returned_is_no_finding),
+	    cmocka_unit_test(running_or_returned_loop_has_no_finding),
 	    cmocka_unit_test(loop_closed_before_its_handles_is_an_alarm),
 	    cmocka_unit_test(endlessly_called_handle_spins),
 	    cmocka_unit_test(finished_spin_is_uncertain),
@@ -1427,7 +1431,7 @@ int main(void)
 	    cmocka_unit_test(slow_operation_of_a_unique_type_is_uncertain),
 	    cmocka_unit_test(unresolved_promise_is_certain_if_nothing_runs_at_the_end),
 	    cmocka_unit_test(many_hangs_of_one_type_are_one_finding),
-	    cmocka_unit_test(long_starvation_comes_before_a_short_stall),
+	    cmocka_unit_test(finding_of_a_long_starvation_precedes_that_of_a_short_stall),
 	    cmocka_unit_test(label_of_a_merged_promise_names_its_target),
 	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
 	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
@@ -1437,12 +1441,12 @@ int main(void)
 	    cmocka_unit_test(failures_of_one_type_error_and_site_are_one_finding),
 	    cmocka_unit_test(explained_hang_precedes_many_unexplained_ones),
 	    cmocka_unit_test(failure_without_a_read_is_reported),
-	    cmocka_unit_test(retries_by_different_callers_are_one_series),
+	    cmocka_unit_test(retries_by_different_callers_are_one_finding),
 	    cmocka_unit_test(blocked_resolver_of_the_same_type_is_named),
 	    cmocka_unit_test(semaphore_holder_is_named),
-	    cmocka_unit_test(long_chain_shows_both_ends),
+	    cmocka_unit_test(long_chain_of_waits_shows_its_first_and_last_promises),
 	    cmocka_unit_test(lost_wakeup_names_the_late_waiter_and_the_signal),
-	    cmocka_unit_test(wait_that_begins_after_the_last_signal_shows_by_how_much),
+	    cmocka_unit_test(wait_after_the_last_signal_shows_the_time_between_them),
 	    cmocka_unit_test(thread_waiting_after_the_last_signal_hangs),
 	    cmocka_unit_test(pending_condition_is_no_fault),
 	    cmocka_unit_test(hang_lists_the_held_locks),

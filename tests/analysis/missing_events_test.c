@@ -211,7 +211,7 @@ static void file_cut_anywhere_is_reported_as_missing_events(void **state)
 	end_files();
 }
 
-/* The file of a killed program has unused space for further events. */
+/* The file of a killed program ends with space for further events; a cut in this space loses no event. */
 static void cut_in_unused_space_loses_no_event(void **state)
 {
 	record_files();
@@ -228,7 +228,7 @@ static void cut_in_unused_space_loses_no_event(void **state)
 	end_files();
 }
 
-/* Overwrites the first byte of the text, wherever it is in the file. */
+/* Overwrites the first byte of each copy of the text in the file. */
 static void spoil(const char *file, const char *text)
 {
 	char path[120];
@@ -246,8 +246,9 @@ static void spoil(const char *file, const char *text)
 
 static struct weft_record_text zones = WEFT_COUNTER("zones");
 
-/* Streams repeat the definitions that they use first. */
-static void lost_names_are_defined_again(void **state)
+/* The first packets of each stream repeat the definitions that they use, so these names survive the loss of the definitions file.
+ */
+static void names_lost_with_the_definitions_are_read_from_the_streams(void **state)
 {
 	for (int is_lost = 0; is_lost < 2; is_lost++) {
 		record_files();
@@ -269,7 +270,7 @@ static void lost_names_are_defined_again(void **state)
 	}
 }
 
-/* Names are no events; but without them different objects have the same name. */
+/* No event is missing if only names are lost, but findings are uncertain, because objects without a name cannot be told apart. */
 static void findings_without_names_are_uncertain(void **state)
 {
 	record_files();
@@ -311,7 +312,8 @@ static void promise_pending_at_missing_events_is_uncertain(void **state)
 	end_files();
 }
 
-/* The pool's OS threads record less than the loop, which continues: findings of the loop are reported as uncertain. */
+/* The last events of the pool's OS threads are missing, and the loop has recorded all of its own.  Findings about the loop are
+ * uncertain. */
 static void incomplete_pool_thread_makes_loop_findings_uncertain(void **state)
 {
 	record_files();
@@ -357,9 +359,9 @@ static void end_shared(void)
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
-/* The stream of the second of two further OS threads is lost.  Its actions are assumed to be like those of the first one, unless
- * that one ended a promise. */
-static void pool_thread_without_events_counts_as_part_of_its_pool(void **state)
+/* All events of the second of two pool threads are lost.  If the first pool thread ended no promise, findings of the loop are
+ * reported: the second thread is assumed to have ended none, either. */
+static void pool_thread_without_events_is_treated_like_its_pool(void **state)
 {
 	for (int acts = 0; acts < 2; acts++) {
 		record_files();
@@ -399,8 +401,8 @@ static void do_jobs(void)
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
-/* A pool thread, as in GLib, ends the promises that it runs.  If its last events are missing, other findings are unaffected,
- * except findings about its own jobs. */
+/* A pool thread, as in GLib, ends only the promises that it runs.  If its last events are missing, hangs of its jobs are not
+ * reported; failures of other promises are. */
 static void incomplete_independent_thread_leaves_other_findings_certain(void **state)
 {
 	record_files();
@@ -413,7 +415,7 @@ static void incomplete_independent_thread_leaves_other_findings_certain(void **s
 	on_other_thread(NULL);
 	weft_stop();
 	copy_files();
-	cut("stream-1-0", -40); /* behind the first job */
+	cut("stream-1-0", -40); /* cuts the stream behind the events of its first job */
 	explain_copy();
 	const struct weft_finding *failure = find(WEFT_FINDING_FAILURE);
 	assert_non_null(failure);
@@ -423,7 +425,7 @@ static void incomplete_independent_thread_leaves_other_findings_certain(void **s
 	end_files();
 }
 
-/* If even the header of a file is lost, the definitions still count the stream. */
+/* If a file has lost even its header, the definitions still say that its stream exists, so its events count as missing. */
 static void file_with_a_cut_header_counts_as_missing(void **state)
 {
 	record_files();
@@ -445,7 +447,7 @@ static void file_with_a_cut_header_counts_as_missing(void **state)
 	end_files();
 }
 
-/* A part of the counter's changes is missing. */
+/* The missing events include changes of the counter, so its values are unknown. */
 static void counter_of_an_incomplete_thread_is_no_backlog(void **state)
 {
 	for (int is_cut = 0; is_cut < 2; is_cut++) {
@@ -477,7 +479,7 @@ static void await_and_go(void)
 		weft_signal_only(WEFT_SYSTEM_ID, shared);
 }
 
-/* The events of a thread that awaits and ends promises are missing from an early time on. */
+/* The events of another thread, which awaits and ends promises, are missing from 10 ms on; the stall comes earlier. */
 static void stall_before_missing_events_is_found(void **state)
 {
 	record_files();
@@ -508,7 +510,7 @@ static void continue_for_a_long_time(void)
 	}
 }
 
-/* A promise that ran when the events end may have stopped. */
+/* A promise that runs in the last known event of its thread may have stopped right after that event. */
 static void run_at_the_end_of_an_incomplete_trace_is_no_stall(void **state)
 {
 	record_files();
@@ -541,7 +543,8 @@ static void await_answer(void)
 		weft_signal_only(WEFT_SYSTEM_ID, answer);
 }
 
-/* One promise hangs at the cut, and is resolved in the remaining events; the error of the other one is read there. */
+/* When the events of a thread end, one promise is pending, and the error of another one is unread.  Later events of the other
+ * thread resolve the first and read the error. */
 static void promise_ended_after_missing_events_does_not_hang(void **state)
 {
 	for (int ends = 0; ends < 2; ends++) {
@@ -573,11 +576,11 @@ int main(void)
 	    cmocka_unit_test(finding_before_missing_events_is_certain),
 	    cmocka_unit_test(file_cut_anywhere_is_reported_as_missing_events),
 	    cmocka_unit_test(cut_in_unused_space_loses_no_event),
-	    cmocka_unit_test(lost_names_are_defined_again),
+	    cmocka_unit_test(names_lost_with_the_definitions_are_read_from_the_streams),
 	    cmocka_unit_test(findings_without_names_are_uncertain),
 	    cmocka_unit_test(promise_pending_at_missing_events_is_uncertain),
 	    cmocka_unit_test(incomplete_pool_thread_makes_loop_findings_uncertain),
-	    cmocka_unit_test(pool_thread_without_events_counts_as_part_of_its_pool),
+	    cmocka_unit_test(pool_thread_without_events_is_treated_like_its_pool),
 	    cmocka_unit_test(incomplete_independent_thread_leaves_other_findings_certain),
 	    cmocka_unit_test(file_with_a_cut_header_counts_as_missing),
 	    cmocka_unit_test(counter_of_an_incomplete_thread_is_no_backlog),

@@ -1,5 +1,5 @@
-/* path_test.c: critical paths of programs with a known path, because each program was generated along its path; other promises
- * run and wait beside it. SPDX-License-Identifier: ISC */
+/* path_test.c: critical paths of generated programs.  The generator notes each step of the path that it writes, and adds promises
+ * that do not affect it. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static struct expected {
 static size_t expected_count;
 static uint64_t trace_start_ns;
 
-/* The next step of the path starts with the next event. */
+/* Expects that a step of the path starts with the next event. */
 static void expect_step(enum weft_step_kind kind, weft_id promise)
 {
 	struct expected *last = expected_count ? &expected[expected_count - 1] : NULL;
@@ -56,7 +56,7 @@ static void pass(void)
 	now_ns += between(10, 5000);
 }
 
-/* Another promise runs, without effect on the path. */
+/* Records runs of other promises, which have no effect on the path. */
 static void noise(void)
 {
 	for (uint64_t i = between(0, 3); i > 0; i--) {
@@ -72,7 +72,7 @@ static void noise(void)
 	}
 }
 
-/* `worker` runs.  It creates a task that the outside resolves, and continues in a run for that task. */
+/* `worker` runs, creates a timer and awaits it.  The system resolves the timer; then `worker` reads it and runs on. */
 static void wait_outside(weft_id worker)
 {
 	weft_id task = weft_create(worker, WEFT_KIND_TIMER, NULL);
@@ -93,12 +93,12 @@ static void wait_outside(weft_id worker)
 	pass();
 }
 
-/* `worker` delegates work to another promise, which ends with a value. */
+/* `worker` creates another promise and awaits it; the other promise works and ends with a value. */
 static void wait_for_other(weft_id worker, int depth)
 {
 	weft_id other = weft_create(worker, WEFT_KIND_BIND, NULL);
 	weft_await(worker, other);
-	/* The other promise starts with a message without a known cause: it is created, and waits. */
+	/* A signal starts the other promise. */
 	weft_signal(worker, other);
 	expect_step(WEFT_STEP_RUNNING, other);
 	pass();
@@ -108,8 +108,8 @@ static void wait_for_other(weft_id worker, int depth)
 		else
 			wait_outside(other);
 	weft_resolve(other, other);
-	expect_step(WEFT_STEP_RUNNING, other); /* until its result is read */
-	/* Other promises run first. */
+	expect_step(WEFT_STEP_RUNNING, other); /* the other promise runs on until `worker` reads its result */
+	/* Until then, `worker` is ready while other promises run. */
 	expect_step(WEFT_STEP_READY, worker);
 	pass();
 	noise();
@@ -180,7 +180,8 @@ static void test_critical_path_of_a_known_program_is_found(void **state)
 	}
 }
 
-/* A connection that closes during a read, as in node, waited for the earlier input, and not for the promise that ran until then.
+/* A connection closes while its second read is pending, as in node.  Its path names its wait for the first read, and not the
+ * loop, which ran before the close.
  */
 static void test_read_that_ends_with_its_connection_waits_for_the_input_before(void **state)
 {
@@ -223,7 +224,7 @@ static void test_read_that_ends_with_its_connection_waits_for_the_input_before(v
 	weft_trace_close(trace);
 }
 
-/* A connection of a loop with a pending read at all times. */
+/* Records a new connection with a pending read. */
 static weft_id open_connection(const char *text, weft_id *read)
 {
 	const weft_id id = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONNECTION, NULL);
@@ -233,7 +234,7 @@ static weft_id open_connection(const char *text, weft_id *read)
 	return id;
 }
 
-/* Bytes arrive on a connection, which starts its next read. */
+/* Bytes arrive on a connection: its pending read ends, and it starts the next read. */
 static void come(weft_id loop, weft_id id, weft_id *read, uint64_t position, int64_t at_ns)
 {
 	weft_idle(false);
@@ -248,8 +249,8 @@ static void come(weft_id loop, weft_id id, weft_id *read, uint64_t position, int
 	weft_run(loop);
 }
 
-/* A read that is pending while its program queries another server waits for that server, and for its own peer only from that
- * answer on. */
+/* While its program waits for the answer of another server, a pending read counts as a wait for that server; after the answer, as
+ * a wait for its own peer. */
 static void test_pending_read_waits_for_the_queried_peer(void **state)
 {
 	now_ns = 5000;
@@ -295,8 +296,8 @@ static void test_pending_read_waits_for_the_queried_peer(void **state)
 	weft_trace_close(trace);
 }
 
-/* Records a file's read while 40 tasks run for 3 ms each, without a sleep; `polls`: between the tasks, bytes arrive.  Returns the
- * step of its path with the most time. */
+/* Records the read of a file while 40 tasks run for 3 ms each, without a sleep.  If `polls` is true, the loop polls between the
+ * tasks, and gets bytes.  Returns the longest step of the path of the read. */
 static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
 {
 	now_ns = 5000;
@@ -322,7 +323,7 @@ static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
 	}
 	weft_run(WEFT_SYSTEM_ID);
 	weft_resolve(WEFT_SYSTEM_ID, file);
-	weft_idle(WEFT_IDLE_WAIT); /* the first sleep of the thread: the trace records sleeps */
+	weft_idle(WEFT_IDLE_WAIT); /* one sleep of the thread, which shows that the trace records sleeps */
 	now_ns += 1000000;
 	weft_run(loop);
 	weft_stop();
@@ -337,7 +338,7 @@ static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
 			longest = path->steps[i];
 	assert_int_equal(model->promises[longest.promise].id, file);
 	assert_int_equal(longest.kind, WEFT_STEP_WAITING);
-	/* The store owes an answer all the time, and a file does not wait for it. */
+	/* The store owes an answer during this step, but the read of a file does not wait for a store. */
 	assert_null(weft_request_during(model, p, longest.start_ns, longest.end_ns));
 	assert_non_null(weft_request_during(model, weft_model_find(model, loop), longest.start_ns, longest.end_ns));
 	*is_whole = path->count == 1;
@@ -347,8 +348,8 @@ static struct weft_path_step read_file_in_busy_loop(bool polls, bool *is_whole)
 	return longest;
 }
 
-/* A loop that runs 40 tasks in one turn sees the end of a read late, although no task runs for long.  A loop that polls meanwhile
- * sees it in time. */
+/* A loop that runs 40 tasks in one iteration sees the end of a read late, although no task runs for long.  A loop that polls
+ * between the tasks sees the end of the read in time. */
 static void test_busy_loop_iteration_delays_a_file_request(void **state)
 {
 	bool is_whole;
@@ -359,8 +360,8 @@ static void test_busy_loop_iteration_delays_a_file_request(void **state)
 	assert_int_equal(read_file_in_busy_loop(true, &is_whole).delayed_by, WEFT_NONE);
 }
 
-/* A send to a handle of a loop woke the loop: the handle was ready since the send, not since its last run.  A sleeping promise is
- * not ready, even without a known input: the sleep is a wait of its OS thread. */
+/* A signal to a handle wakes its loop: the handle is ready from the signal on, not from its last run on.  A promise whose OS
+ * thread sleeps is waiting and not ready, even if no input of the promise is known. */
 static void test_handle_is_ready_since_the_wakeup(void **state)
 {
 	now_ns = 5000;
@@ -407,7 +408,7 @@ static void test_handle_is_ready_since_the_wakeup(void **state)
 	weft_trace_close(trace);
 }
 
-/* A timer that its callback starts again waits from the end of that callback, as the one timer of a node process does. */
+/* A timer that its callback starts again, as the timer of a node process, waits from the end of this callback on. */
 static void test_restarted_timer_waits_since_its_last_callback(void **state)
 {
 	now_ns = 5000;
@@ -447,8 +448,9 @@ static void test_restarted_timer_waits_since_its_last_callback(void **state)
 	weft_trace_close(trace);
 }
 
-/* For every random trace the steps are gapless from creation to end, and the blame adds up to the same time. */
-/* Returns the total time of the stacks below all frames of a name, which do not stand below each other. */
+/* The steps of each path of a random trace cover the time from the creation of the promise to its end without a gap, and the
+ * blame of the path adds up to the same time. */
+/* Returns the total time of all frames with this name.  No such frame is below another one. */
 static int64_t sum_of_frame(const struct weft_stacks *stacks, const char *name)
 {
 	int64_t sum_ns = 0;
@@ -457,8 +459,8 @@ static int64_t sum_of_frame(const struct weft_stacks *stacks, const char *name)
 	return sum_ns;
 }
 
-/* A lock has the time of the waits for it, not that of its former holder: the wait that a callback gave up after 3 ms, and the
- * wait that lasted until the waiter ended.  Only the latter is open. */
+/* Waits for a lock count for the lock, not for its former holder.  A callback gives up a wait after 3 ms; another wait lasts
+ * until its waiter ends, and only this one is open. */
 static void test_released_holder_leaves_the_chain_of_waits(void **state)
 {
 	now_ns = 5000;

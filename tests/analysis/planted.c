@@ -5,10 +5,10 @@
  *	planted --seeds FILE		programs with wrong findings in earlier versions: lines of HOW FAULT SEED
  *	planted --show HOW FAULT SEED OUT	explains one program, and writes its trace
  *
- * Each program is recorded three times: whole; into a ring that is too small for it; and cut, as if it had been killed, or its
- * file shortened.  On whole traces every fault must be the first finding of its kind and name what was planted, and a healthy
- * program has no alarm.  On the others no alarm that is told as certain may be wrong, and a good part must still be found.  Only
- *a trace that was cut may be unreadable.  SPDX-License-Identifier: ISC */
+ * Each program is recorded three times: whole; into a ring that is too small for its events; and cut, as if the program had been
+ *killed or its file had been shortened.  On whole traces, the planted fault must be the first finding of its kind and name the
+ *planted promise, and a healthy program must have no alarm.  On other traces, no certain alarm may be wrong, and a given
+ *percentage of the faults must be found.  Only a trace that was cut may be unreadable.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static const char *const fault_names[FAULTS] = {"healthy", "lost wake-up", "cycl
 struct judged {
 	bool found, wrong, unsure;
 	bool unreadable;
-	bool doubtful; /* the trace is incomplete, and says so */
+	bool doubtful; /* the finding is not certain, since the trace is incomplete */
 };
 
 /* Returns whether the promise is the planted one, or its merge target. */
@@ -74,7 +74,7 @@ static bool is_right(const struct weft_model *m, const struct weft_finding *find
 		       is_planted(m, finding->root);
 	case FAILURE: return finding->kind == WEFT_FINDING_FAILURE && strstr(finding->title, "planted error");
 	case STALL:
-		/* Waits from before the start of a ring have no known ready time. */
+		/* If a ring has lost the event that made a promise ready, the promise is no known victim. */
 		return finding->kind == WEFT_FINDING_STALL && is_planted(m, finding->promise) &&
 		       (whole ? finding->weight / (20u * MS) == plan.victims : finding->weight / (20u * MS) <= plan.victims);
 	case LEAK: return finding->kind == WEFT_FINDING_LEAK && has_label(m, finding->promise, "planted leak");
@@ -83,7 +83,7 @@ static bool is_right(const struct weft_model *m, const struct weft_finding *find
 	}
 }
 
-/* Returns whether the finding follows from the planted one: it is true, and not the first of the planted kind. */
+/* Returns whether the finding is a true consequence of the planted fault, and not the fault itself. */
 static bool follows(const struct weft_model *m, const struct weft_finding *finding)
 {
 	switch (plan.fault) {
@@ -196,7 +196,7 @@ static struct judged try_one(enum fault fault, uint64_t seed, enum how how, bool
 	size_t begin = begin_of_events(), size = PLANTED_BYTES;
 	while (size > begin && buffer[size / 8 - 1] == 0)
 		size -= 8;
-	/* An odd size, never the end of a packet: the cut is not visible as such. */
+	/* An odd size is never the end of a packet. */
 	size = (begin + (size - begin) * (30 + mixed % 70) / 100) | 1;
 	memset((char *)buffer + size, 0, PLANTED_BYTES - size);
 	memcpy(copy, buffer, PLANTED_BYTES);
@@ -209,8 +209,8 @@ struct tally {
 	size_t found, wrong, unsure, nothing, doubtful, unreadable;
 };
 
-/* Returns whether the results of `count` programs are good enough: no wrong finding, every fault of a complete trace found, of
- * others a percentage with a margin for chance. */
+/* Returns whether the results of `count` programs are good enough: no finding is wrong, and each fault of a complete trace and a
+ * given percentage of the faults of other traces are found. */
 static bool is_good(enum fault fault, enum how how, const struct tally *t, size_t count)
 {
 	static const unsigned char least[FAULTS][HOWS] = {[LOST_WAKEUP] = {100, 50, 0},

@@ -10,20 +10,20 @@
 
 enum fault { HEALTHY, LOST_WAKEUP, CYCLE, FORGOTTEN, FAILURE, STALL, LEAK, STARVATION, FAULTS };
 
-/* The promises that explain must name. */
+/* The planted fault, and the promises that weft explain must name for it. */
 struct plan {
 	enum fault fault;
 	int64_t ids[6];
 	size_t count;   /* number of ids */
-	size_t victims; /* victims of a stall */
+	size_t victims; /* number of promises that a planted stall delays */
 };
 extern struct plan plan;
 
 #define PLANTED_BYTES (2u << 20)
 extern uint64_t *buffer, *copy; /* PLANTED_BYTES each; NULL until run_program() was called */
 
-/* Runs a program, recorded into the first `bytes` of buffer, and sets plan.  cut_ns: copy gets the state of the buffer at that
- * time, like a kill would leave it.
+/* Runs a program, recorded into the first `bytes` of buffer, and sets plan.  If cut_ns is not 0, `copy` gets the content of the
+ * buffer at this time, as if the program had been killed then.
  *
  * The program runs in a child process: its pending promises end with the process. */
 void run_program(enum fault fault, uint64_t seed, size_t bytes, uint64_t cut_ns);

@@ -1,6 +1,7 @@
 /* programs.c: random programs of promises, healthy or with one fault.
  *
- * Time is the program's own: it runs as fast as it can, and every run of a seed is the same.  SPDX-License-Identifier: ISC */
+ * Each program has a simulated clock, so it runs as fast as it can, and each run of a seed gives the same trace.
+ * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,8 @@ static struct weft_promise *wait_for_condition(void)
 	struct weft_promise *waiting[3];
 	size_t count = between(1, 3);
 	if (chance() % 3 == 0)
-		weft_condition_broadcast(c, NULL, NULL); /* too early; a later broadcast follows */
+		weft_condition_broadcast(
+		    c, NULL, NULL); /* this broadcast comes before any wait; the later broadcast wakes the waiters */
 	for (size_t i = 0; i < count; i++)
 		waiting[i] = weft_condition_wait(c, NULL);
 	schedule((struct event){.act = broadcast, .ctx = c}, between(1000, 20 * MS));
@@ -322,7 +324,7 @@ static struct weft_promise *forget(void *ctx, void *value)
 
 static struct weft_promise *circle[6];
 
-/* Each promise waits for the next one, the last for the first. */
+/* Each promise of the circle waits for the next one, and the last promise waits for the first. */
 static struct weft_promise *next_in_circle(void *ctx, void *value)
 {
 	size_t i = (size_t)(intptr_t)ctx;
@@ -346,7 +348,7 @@ static struct weft_promise *hog(void *ctx, void *value)
 	return weft_promise_unit();
 }
 
-/* Wakes others, one after the other, which all run before older waiters. */
+/* Wakes 100 promises, one after the other; each of them runs before the promises that became ready earlier. */
 static struct weft_promise *greedy(void *ctx, void *value)
 {
 	for (int i = 0; i < 100; i++) {
@@ -370,7 +372,7 @@ static void leak_one(void *ctx)
 		weft_promise_bind(weft_promise_ref(p), then_unit, NULL, NULL);
 }
 
-/* Returns the promise for which main waits besides the noise, or NULL. */
+/* Adds the fault to the program; returns the promise for which the main promise has to wait, or NULL. */
 static struct weft_promise *plant(enum fault fault)
 {
 	memset(&plan, 0, sizeof plan);
@@ -402,7 +404,8 @@ static struct weft_promise *plant(enum fault fault)
 		plan.victims = between(1, 11);
 		for (size_t i = 0; i < plan.victims; i++)
 			all[i] = weft_promise_bind(weft_promise_ref(p), then_unit, NULL, NULL);
-		all[plan.victims] = weft_promise_bind(p, hog, NULL, NULL); /* the last waiter runs first */
+		all[plan.victims] =
+		    weft_promise_bind(p, hog, NULL, NULL); /* of the waiters of a promise, the last one runs first */
 		schedule((struct event){.resolver = resolver}, between(1000, 60 * MS));
 		return weft_promise_join(all, plan.victims + 1);
 	}
@@ -427,7 +430,7 @@ static struct weft_promise *plant(enum fault fault)
 /* ---- One program ---- */
 
 uint64_t *buffer, *copy;
-static struct plan *planned; /* shared with the process of the program, like the buffers */
+static struct plan *planned; /* in memory that the child process of the program shares, as the buffers */
 
 static void start_recording(size_t bytes, unsigned packets)
 {

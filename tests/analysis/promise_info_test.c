@@ -1,5 +1,5 @@
-/* promise_info_test.c: the information about a promise agrees with its links, and steps from promise to promise lead to the right
- * ones. SPDX-License-Identifier: ISC */
+/* promise_info_test.c: the information about a promise agrees with its links, and weft_walk() leads from a promise to the right
+ * related promise. SPDX-License-Identifier: ISC */
 #include "analysis/queries/promise_info.h"
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static uint32_t with_id(int64_t id)
 
 #define MS 1000000
 
-/* The failing run of ARP: the asking promise signals a condition before its waiter exists. */
+/* A failing run of an ARP program: promise 3 signals condition 2 before promise 4, which should be woken, waits for it. */
 static void open_arp(void)
 {
 	static struct mirage_writer w;
@@ -82,13 +82,14 @@ static void test_links_of_the_arp_trace_are_listed(void **state)
 {
 	(void)state;
 	open_arp();
-	/* Link by link from the bind that never returns to the condition. */
+	/* The chain of waits leads from promise 3, which never ends, to the condition. */
 	assert_int_equal(weft_walk(facts, with_id(3), WEFT_WALK_AWAITED), with_id(5));
 	assert_int_equal(weft_walk(facts, with_id(5), WEFT_WALK_AWAITED), with_id(4));
 	assert_int_equal(weft_walk(facts, with_id(4), WEFT_WALK_AWAITED), with_id(2));
 	assert_int_equal(weft_walk(facts, with_id(2), WEFT_WALK_AWAITED), WEFT_NONE);
 	assert_int_equal(weft_walk(facts, with_id(7), WEFT_WALK_AWAITED), with_id(4));
-	assert_int_equal(weft_walk(facts, with_id(8), WEFT_WALK_AWAITED), with_id(2)); /* a wait that the condition created */
+	assert_int_equal(weft_walk(facts, with_id(8), WEFT_WALK_AWAITED),
+	    with_id(2)); /* promise 8 awaits condition 2, because the condition created it */
 	struct weft_related_promise fact = only(with_id(2), WEFT_RELATION_SIGNALLED_BY);
 	assert_true(fact.promise == with_id(3) && fact.time_ns == 400000000);
 	fact = only(with_id(2), WEFT_RELATION_AWAITED_BY);
@@ -96,7 +97,7 @@ static void test_links_of_the_arp_trace_are_listed(void **state)
 	assert_int_equal(weft_walk(facts, with_id(6), WEFT_WALK_RESOLVER), with_id(3));
 	assert_int_equal(weft_walk(facts, with_id(6), WEFT_WALK_CREATOR), with_id(1));
 	assert_int_equal(weft_walk(facts, with_id(6), WEFT_WALK_WOKEN), with_id(1));
-	assert_int_equal(weft_walk(facts, with_id(1), WEFT_WALK_CREATOR), WEFT_NONE); /* the system */
+	assert_int_equal(weft_walk(facts, with_id(1), WEFT_WALK_CREATOR), WEFT_NONE); /* the system created it */
 	assert_int_equal(weft_walk(facts, with_id(3), WEFT_WALK_WOKEN), with_id(2));
 	fact = only(with_id(6), WEFT_RELATION_READ_BY);
 	assert_true(fact.promise == with_id(1) && !fact.is_open);
@@ -110,7 +111,7 @@ static void test_links_of_the_arp_trace_are_listed(void **state)
 	finish();
 }
 
-/* Computes a relation without an index. */
+/* Lists the related promises of one by reading all links, without the index. */
 static size_t brute_force(uint32_t promise, enum weft_relation relation, struct weft_related_promise *out)
 {
 	static const struct {
@@ -168,7 +169,7 @@ static void test_relations_of_random_traces_match_the_links(void **state)
 			assert_true(t.waiting_ns >= 0 && t.ready_ns >= 0 && t.running_ns >= 0);
 			assert_int_equal(t.waiting_ns + t.ready_ns + t.running_ns,
 			    weft_account_end_ns(model, p) - model->promises[p].start_ns);
-			/* A step leads to another promise, or to none. */
+			/* weft_walk() leads to another promise or to none. */
 			for (int s = 0; s < WEFT_WALK_STEP_COUNT; s++) {
 				uint32_t to = weft_walk(facts, p, (enum weft_walk_step)s);
 				assert_true(to == WEFT_NONE || (to != p && to != WEFT_SYSTEM && to < model->promise_count));

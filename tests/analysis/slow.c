@@ -82,7 +82,7 @@ static weft_id wait_for(weft_id request, enum weft_kind kind, const char *label)
 	return input;
 }
 
-/* The request continues, and ends. */
+/* The request reads its input, runs on, and ends. */
 static void go_on(weft_id request, weft_id input)
 {
 	weft_read(request, input);
@@ -226,7 +226,7 @@ static bool is_told(const struct weft_model *model)
 	return is_told;
 }
 
-/* Returns whether the first part is the planted one, and leads to the right promise. */
+/* Returns whether weft explain --promise names the planted reason first, with the right promise. */
 static bool is_right(enum which which, bool keep_binds)
 {
 	static const char *const says[] = {

@@ -1,4 +1,5 @@
-/* stats_test.c: the life of a promise is waiting, ready and running, without gap or overlap.  SPDX-License-Identifier: ISC */
+/* stats_test.c: weft stats divides the life of a promise into waiting, ready and running, without gap or overlap.
+ * SPDX-License-Identifier: ISC */
 #include "analysis/queries/stats.h"
 
 #include <setjmp.h>
@@ -69,14 +70,14 @@ static void awaited_time_is_split_into_waiting_and_ready(void **state)
 	begin();
 	mw_create(&w, 100, -1, 1, WEFT_KIND_TASK);
 	mw_label(&w, 100, 1, "one");
-	mw_op(&w, 110, WEFT_OP_RUN, 1); // waited 10
+	mw_op(&w, 110, WEFT_OP_RUN, 1); // promise 1 has waited for 10 ns
 	mw_create(&w, 120, 1, 2, WEFT_KIND_WAIT);
 	mw_label(&w, 120, 2, "input");
 	mw_link(&w, 130, WEFT_OP_AWAIT, 1, 2);
-	mw_op(&w, 130, WEFT_OP_RUN, -1);          // ran 20
-	mw_link(&w, 200, WEFT_OP_RESOLVE, -1, 2); // waited 70
-	mw_op(&w, 205, WEFT_OP_RUN, 1);           // ready 5
-	mw_link(&w, 230, WEFT_OP_RESOLVE, 1, 1);  // ran 25
+	mw_op(&w, 130, WEFT_OP_RUN, -1);          // promise 1 has run for 20 ns
+	mw_link(&w, 200, WEFT_OP_RESOLVE, -1, 2); // promise 1 has waited for 70 ns
+	mw_op(&w, 205, WEFT_OP_RUN, 1);           // promise 1 was ready for 5 ns
+	mw_link(&w, 230, WEFT_OP_RESOLVE, 1, 1);  // promise 1 has run for 25 ns
 	mw_op(&w, 240, WEFT_OP_RUN, -1);
 	analyse();
 	assert_times("one", 80, 5, 45);
@@ -84,7 +85,7 @@ static void awaited_time_is_split_into_waiting_and_ready(void **state)
 	finish();
 }
 
-/* Other promises run for the input of a connection. */
+/* A connection with an ended read is not ready: other promises run for its input. */
 static void connection_is_never_ready(void **state)
 {
 	begin();
@@ -101,7 +102,7 @@ static void connection_is_never_ready(void **state)
 	finish();
 }
 
-/* A bind records nothing before its read: it was ready from the end of its input. */
+/* A bind records no event before the read of its input, so its ready time starts when its input ends. */
 static void bind_is_ready_from_the_end_of_its_input(void **state)
 {
 	begin();
@@ -113,7 +114,7 @@ static void bind_is_ready_from_the_end_of_its_input(void **state)
 	mw_label(&w, 10, 3, "late bind");
 	mw_link(&w, 50, WEFT_OP_RESOLVE, -1, 1);
 	mw_link(&w, 70, WEFT_OP_READ, 2, 1);
-	mw_create(&w, 80, 2, 4, WEFT_KIND_BIND); // created when its input was there already
+	mw_create(&w, 80, 2, 4, WEFT_KIND_BIND); // this bind is created after its input has ended
 	mw_label(&w, 80, 4, "late comer");
 	mw_link(&w, 85, WEFT_OP_READ, 3, 1);
 	mw_link(&w, 90, WEFT_OP_RESOLVE, 3, 3);
@@ -128,7 +129,8 @@ static void bind_is_ready_from_the_end_of_its_input(void **state)
 	finish();
 }
 
-/* The input became another promise: the end of that one counts, after any number of merges, and also if the chain leads nowhere.
+/* An input that became another promise ends when its last merge target ends.  In a circle of merges, the waiter waits until it
+ * runs.
  */
 static void merged_input_ends_with_its_target(void **state)
 {
@@ -162,7 +164,7 @@ static void merged_input_ends_with_its_target(void **state)
 	finish();
 }
 
-/* A merged promise lives on as its target, and ends with it: no time counts twice. */
+/* A merged promise ends when its target ends, and no time of it counts twice. */
 static void merged_promise_lives_until_its_target_ends(void **state)
 {
 	begin();
@@ -198,13 +200,13 @@ static void promises_are_grouped_by_kind_and_label(void **state)
 		mw_label(&w, 0, i, "request");
 	}
 	mw_create(&w, 0, -1, 200, WEFT_KIND_TASK);
-	mw_label(&w, 0, 200, "request"); // another kind is another group
+	mw_label(&w, 0, 200, "request"); // a promise of another kind is in another group
 	mw_create(&w, 0, -1, 201, WEFT_KIND_TASK);
-	mw_text(&w, 0, WEFT_OP_COUNTER, 201, 5, "counter"); // that is no name
+	mw_text(&w, 0, WEFT_OP_COUNTER, 201, 5, "counter"); // the name of a counter is no label of its promise
 	for (int i = 1; i <= 98; i++)
 		mw_link(&w, i * 10, WEFT_OP_RESOLVE, -1, i);
 	mw_text(&w, 990, WEFT_OP_FAIL, -1, 99, "error");
-	mw_text(&w, 995, WEFT_OP_FAIL, -1, 201, "error"); // nor that
+	mw_text(&w, 995, WEFT_OP_FAIL, -1, 201, "error"); // an error is no label, either
 	mw_op(&w, 2000, WEFT_OP_RUN, -1);
 	analyse();
 	assert_int_equal(stats->count, 3);
@@ -233,7 +235,7 @@ static int64_t own_end(const struct weft_promise *promise)
 	return promise->end == WEFT_END_PENDING ? model->end_ns : promise->end_ns;
 }
 
-/* Returns the end of p's life: the end of its target, if that was alive and does not lead back. */
+/* Returns the end of the life of p: the end of its last merge target that was still alive at the merge. */
 static int64_t last_end(uint32_t p)
 {
 	const struct weft_promise *promise = &model->promises[p];

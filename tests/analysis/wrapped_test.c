@@ -7,7 +7,7 @@
 
 static char folder[64];
 
-/* The pending promises, which the program lists as docs/instrument-api.md describes. */
+/* The pending promises of the program, which it lists for the recorder as docs/instrument-api.md describes. */
 static struct {
 	weft_id id, by;
 	uint64_t since;
@@ -107,7 +107,8 @@ static void go_on(int count, const char *label)
 
 /* ---- Tests ---- */
 
-/* As many as fit into half a lap, from the first lap on, since a program that hangs early has only that lap. */
+/* The recorder repeats as many pending promises as fit into half a lap.  It starts in the first lap, because a program that hangs
+ * early records no further lap. */
 static void each_lap_of_the_ring_repeats_pending_promises(void **state)
 {
 	record_ring(64 << 10);
@@ -149,8 +150,8 @@ static void make_timers(int requests, bool is_set_anew)
 	}
 }
 
-/* Each timer is created by an ended connection, which is no longer in the ring; in the end the timers' creation times are lost,
- * too. */
+/* The ring has lost the connections that created the timers; in the second case, it has also lost the creation times of the
+ * timers. */
 static void growing_number_of_timers_is_a_leak(void **state)
 {
 	for (int is_over = 0; is_over < 2; is_over++) {
@@ -166,7 +167,7 @@ static void growing_number_of_timers_is_a_leak(void **state)
 	}
 }
 
-/* A cache has a timer for each key, which never fires. */
+/* A cache has a timer for each key, and sets it again before it fires. */
 static void rearmed_timers_are_no_leak(void **state)
 {
 	for (int is_set_anew = 0; is_set_anew < 2; is_set_anew++) {
@@ -178,7 +179,7 @@ static void rearmed_timers_are_no_leak(void **state)
 	}
 }
 
-/* Sessions last longer than the ring: the number of ended sessions is unknown. */
+/* Sessions last longer than a lap of the ring, so the number of ended sessions is unknown. */
 static void long_lived_promises_are_no_leak(void **state)
 {
 	for (int all_early = 0; all_early < 2; all_early++) {
@@ -218,7 +219,7 @@ static void promise_older_than_the_ring_is_slow(void **state)
 	forget();
 }
 
-/* The ring has the last of 200 tries; a program with so many tries and no more is not reported. */
+/* The ring has kept only the last tries.  200 tries are reported; a program that made only 20 tries is not. */
 static void retries_older_than_the_ring_are_reported(void **state)
 {
 	for (int are_more = 0; are_more < 2; are_more++) {
@@ -235,7 +236,8 @@ static void retries_older_than_the_ring_are_reported(void **state)
 			weft_fail(client, try, "refused");
 			weft_read_later(client, try);
 			now_ns += 3 * MS;
-			/* The remaining events mention the client, with its creation. */
+			/* The client is replaced by a new promise from time to time, so that the ring always has the creation of
+			 * the present client. */
 			if (i % 10 == 9) {
 				client = weft_create(client, WEFT_KIND_BIND, WEFT_SITE());
 				weft_run(client);
@@ -249,14 +251,15 @@ static void retries_older_than_the_ring_are_reported(void **state)
 
 static struct weft_record_text parcels = WEFT_COUNTER("parcels");
 
-/* A counter that is set is known from few events of a ring; a counter that only records changes is not. */
+/* Each event of a counter that is set has its value, so the rise is known although the ring has lost older events. */
 static void rising_counter_is_a_backlog(void **state)
 {
 	for (int falls = 0; falls < 2; falls++) {
 		record_ring(16 << 10);
 		for (int i = 0; i < 600; i++) {
 			go_on(4, "request");
-			/* Two items are added, one is removed; or, in the end, as many are removed as added. */
+			/* Two items are added for each that is removed; if `falls` is true, the number of items stays the same.
+			 */
 			const int wave = i % 3 == 2 ? -1 : 1, waves = i / 3 + (i % 3 == 1);
 			weft_counter_set(WEFT_SYSTEM_ID, &parcels, falls ? 100 + wave : 20 + waves);
 		}
@@ -271,7 +274,7 @@ static void rising_counter_is_a_backlog(void **state)
 	}
 }
 
-/* The peer sends a request, and gets its response. */
+/* The peer sends a request on the connection, and gets the response. */
 static void answer(weft_id connection)
 {
 	weft_run(connection);
@@ -288,7 +291,7 @@ static void answer(weft_id connection)
 	weft_run(WEFT_SYSTEM_ID);
 }
 
-/* The ring has lost the messages of the connection, and knows that the other connections have ended. */
+/* The ring has lost the messages of a connection that is still open; all other connections have ended. */
 static void silent_open_connection_is_reported(void **state)
 {
 	for (int is_silent = 0; is_silent < 2; is_silent++) {

@@ -31,7 +31,7 @@ def run(*words):
 
 
 class Server:
-    """The program, which no command of weft has started."""
+    """A server that was started without weft."""
 
     def __init__(self, *words, path=server):
         self.process = subprocess.Popen([path, *words], stdout=subprocess.PIPE, text=True)
@@ -62,7 +62,7 @@ class Server:
             expect('an answer', answer, line)
 
     def code(self):
-        """Returns digests of what the program runs: the mappings of its files that it does not write itself."""
+        """Returns digests of the program's code: of all mappings of files that the program does not write."""
         digests = {}
         with open(f'/proc/{self.pid}/maps', encoding='utf-8') as maps, open(f'/proc/{self.pid}/mem', 'rb') as memory:
             for line in maps:
@@ -75,7 +75,7 @@ class Server:
 
 
 class Load(threading.Thread):
-    """Asks the program all the time."""
+    """A client that sends lines to the server all the time."""
 
     def __init__(self, program):
         super().__init__()
@@ -100,7 +100,7 @@ class Load(threading.Thread):
 
 
 def record(pid, trace, work):
-    """Records while work() runs, and returns what weft says."""
+    """Attaches weft record, runs work(), and returns the output of weft."""
     with subprocess.Popen([weft, 'record', '--pid', str(pid), '-o', trace], stderr=subprocess.PIPE, text=True) as command:
         said = ''
         while 'Ctrl-C' not in said:
@@ -150,14 +150,14 @@ def a_loop_that_is_older_is_recorded_with_its_handles():
         record(program.pid, 'loop', wait_for_handles)
         expect('the status of the program', program.poll(), None)
         story, information = run('explain', 'loop').stdout, run('info', 'loop').stdout
-        # The loop does not return because the program is to run on.
+        # There must be no finding that the loop has not returned, because the program runs on.
         if re.search('^alive', story, re.M) or 'the recording ended while the program went on' not in information:
             fail(f'the end of the recording is taken for that of the program: {story}{information}')
         program.kill()
 
 
 def a_program_has_the_name_under_which_it_was_started():
-    """The program is started by a symbolic link, and gives its first thread another name, as redis-server and Node.js 24 do."""
+    """weft attaches to a program that was started through a symbolic link, and that renames its first thread, as redis-server and Node.js 24 do."""
     os.symlink(server, 'till')
     with Server('renamed', path=os.path.abspath('till')) as program:
         expect('its present name', open(f'/proc/{program.pid}/comm', encoding='utf-8').read(), 'till-thread\n')

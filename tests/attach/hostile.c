@@ -1,7 +1,7 @@
-/* hostile.c: takes the place of libweft-hook.so in a program whose memory lies to weft.
+/* hostile.c: replaces libweft-hook.so in a program, so that the memory that weft reads has wrong values.
  *
- * The environment variable HOSTILE is a number that chooses the lies: addresses that lead nowhere or back, and numbers of 2^63.
- * The marks, by which weft finds the variable and the standby page, are true.  SPDX-License-Identifier: ISC */
+ * The environment variable HOSTILE is a number that selects the wrong values: addresses without memory or that lead back, and
+ * numbers of 2^63.  The marks by which weft finds the variable and the standby page are right.  SPDX-License-Identifier: ISC */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void lie_about_standby(void)
 	if (pages == MAP_FAILED || mprotect(pages + PAGE_BYTES, ROUNDED, PROT_READ | PROT_WRITE))
 		_exit(1);
 	struct weft_standby *s = (struct weft_standby *)(void *)(pages + PAGE_BYTES);
-	memset(s, 0x1b, sizeof *s); /* no text has an end */
+	memset(s, 0x1b, sizeof *s); /* no text in this memory has a terminating NUL */
 	memcpy(s->mark, WEFT_STANDBY_MARK, sizeof s->mark);
 	s->self = (uintptr_t)s;
 	s->gate = lie();

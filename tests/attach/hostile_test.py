@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""hostile_test.py WEFT LIBRARY: a process whose memory lies does not make weft crash, hang, need much memory or print control characters.
+"""hostile_test.py WEFT LIBRARY: a process whose memory has wrong values does not make weft crash, hang, need much memory or print control characters.
 
-LIBRARY is made of hostile.c.  WEFT_TEST_MANY=500 tries so many lies.  SPDX-License-Identifier: ISC"""
+LIBRARY is made of hostile.c.  WEFT_TEST_MANY=500 tries 500 sets of wrong values.  SPDX-License-Identifier: ISC"""
 import os
 import re
 import subprocess
@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 PATIENCE = 120
-MOST_KB = 1 << 20  # with AddressSanitizer
+MOST_KB = 1 << 20  # the limit for weft with AddressSanitizer
 weft, library = map(os.path.abspath, sys.argv[1:3])
 
 

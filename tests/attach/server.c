@@ -1,8 +1,8 @@
 /* server.c: `server [seccomp|traced|renamed|threads]` prints its port and returns each line that it gets.
  *
- * A thread allocates memory all the time, and with `threads` 198 more allocate now and then.  With `seccomp` the process has a
- * filter, with `traced` its child is the server and is traced by it; with `renamed` the first thread has another name than the
- * program.  SPDX-License-Identifier: ISC */
+ * A thread allocates memory all the time; with `threads`, 198 more threads allocate now and then.  With `seccomp`, the process
+ * has a filter of system calls.  With `traced`, a child is the server, and its parent traces it.  With `renamed`, the first
+ * thread has another name than the program.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/filter.h>
@@ -71,7 +71,7 @@ static void serve(int listener)
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
 	epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);
 	for (;;) {
-		/* A program may well take any failure of epoll_wait() for the end. */
+		/* The server ends at any error of epoll_wait(), as a program may. */
 		if (epoll_wait(epoll, &event, 1, -1) < 0)
 			exit(3);
 		if (event.data.fd != listener) {

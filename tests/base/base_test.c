@@ -85,7 +85,8 @@ static void idmap_finds_only_inserted_ids(void **state)
 	weft_idmap_finish(&map);
 }
 
-/* A few old ids come first, or ids that were not expected: the map finds them all and does not hash the expected row. */
+/* A map that expects consecutive ids from a start id finds all ids, also older and unexpected ones, and keeps the expected ids
+ * out of its hash table. */
 static void idmap_with_expected_ids_finds_all(void **state)
 {
 	enum { OLD = 3, COUNT = 5000 };
@@ -108,7 +109,8 @@ static void idmap_with_expected_ids_finds_all(void **state)
 	}
 }
 
-/* Ten lanes at unequal distances: each id has its number, ids of other lanes have none, and consecutive ids take little memory.
+/* The ids of ten lanes grow by different steps: each id has its number, an id of another lane has none, and consecutive ids need
+ * little memory.
  */
 static void idmap_keys_of_different_lanes_are_separate(void **state)
 {
@@ -129,8 +131,8 @@ static void idmap_keys_of_different_lanes_are_separate(void **state)
 	weft_idmap_finish(&map);
 }
 
-/* Consecutive ids, rows far apart, sparse, descending, and each fourth id far ahead: the map finds all of them, and consecutive
- * ids take little memory. */
+/* The map finds all ids of six patterns, such as consecutive, sparse and descending ids, and consecutive ids need little memory.
+ */
 static void idmap_stores_any_id_pattern(void **state)
 {
 	for (int pattern = 0; pattern < 6; pattern++) {
@@ -159,7 +161,8 @@ static void idmap_stores_any_id_pattern(void **state)
 	}
 }
 
-/* Each id lies just before the reserved range: the range grows a few times and never exceeds the number of ids by much. */
+/* Each id is just below the reserved range of ids.  The range grows only a few times, and is never much larger than the number of
+ * ids. */
 static void idmap_size_is_bounded_for_hostile_ids(void **state)
 {
 	struct weft_idmap map = {0};
@@ -366,7 +369,7 @@ static int compare_bytes(const void *a, const void *b)
 	return memcmp(a, b, 3);
 }
 
-/* Checks that items of every size are moved whole. */
+/* Checks that items of any size are moved completely. */
 /* Compares selection with sorted numbers of few and of many bytes; selection leaves the same numbers in the array. */
 static void selection_finds_the_same_item_as_sorting(void **state)
 {

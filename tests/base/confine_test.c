@@ -1,4 +1,4 @@
-/* confine_test.c: a process that parses a stranger's files can read, allocate and exit, and nothing else.
+/* confine_test.c: a process that parses untrusted files can only read, allocate and exit.
  * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,8 @@
 
 enum { MEMORY_BYTES = 64 << 20, HAS_NO_FILTER = 77 };
 
-/* Tries what a parser does and what it must not do; returns the number of the first surprise. */
+/* Tries actions that a parser needs and actions that it must not do; returns the number of the first action with a wrong result.
+ */
 static int try_all(int file, int other)
 {
 	char byte;
@@ -46,7 +47,7 @@ static int try_all(int file, int other)
 	return 0;
 }
 
-static void a_confined_process_only_reads_and_allocates(void **state)
+static void confined_process_only_reads_and_allocates(void **state)
 {
 	(void)state;
 	const int file = open("/proc/self/exe", O_RDONLY), other = open("/dev/null", O_WRONLY);
@@ -68,7 +69,7 @@ static void a_confined_process_only_reads_and_allocates(void **state)
 	close(other);
 }
 
-static void a_confined_reader_opens_files_and_changes_none(void **state)
+static void confined_reader_opens_files_but_changes_none(void **state)
 {
 	(void)state;
 	int status;
@@ -92,8 +93,8 @@ static void a_confined_reader_opens_files_and_changes_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_confined_process_only_reads_and_allocates),
-	    cmocka_unit_test(a_confined_reader_opens_files_and_changes_none),
+	    cmocka_unit_test(confined_process_only_reads_and_allocates),
+	    cmocka_unit_test(confined_reader_opens_files_but_changes_none),
 	};
 	return cmocka_run_group_tests_name("confine", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* line_fit_test.c: lines between two point sets, compared with all possible lines; and the clocks of this machine.
- * SPDX-License-Identifier: ISC */
+/* line_fit_test.c: lines that separate two point sets are compared with all possible lines; and a test with the clocks of this
+ * machine. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ __extension__ typedef __int128 wide;
 
 static uint64_t seed = 1;
 
-/* From 0 to less than `below`. */
+/* Returns a random number from 0 to less than `below`. */
 static int64_t random_below(int64_t below)
 {
 	seed ^= seed << 13;
@@ -40,7 +40,7 @@ enum { EVENTS = 60 };
 static void test_true_line_is_within_the_bounds_of_the_line_fit(void **state)
 {
 	for (int round = 0; round < 3000; round++) {
-		/* ns to ticks, about: 0.5 to 4 GHz, off by 500 ppm at most. */
+		/* Converts ns to ticks of a clock of 0.5 to 4 GHz, whose frequency is wrong by at most 500 ppm. */
 		int64_t nominal = 500000000 + random_below(3500000000),
 			dy = nominal + random_below(nominal / 1000) - nominal / 2000;
 		int64_t x0 = random_below(INT64_C(1) << 60), y0 = random_below(INT64_C(1) << 60),
@@ -75,7 +75,7 @@ struct point {
 	bool is_above;
 };
 
-/* Returns whether the line through (x, y) with that slope has all points on their sides. */
+/* Returns whether the line through (x, y) with this slope has the points of each set on the set's side. */
 static bool can_be(const struct point *points, int count, int64_t x, int64_t y, struct weft_slope s)
 {
 	for (int i = 0; i < count; i++) {
@@ -162,7 +162,7 @@ static void test_line_fit_refuses_invalid_points(void **state)
 	assert_int_equal(weft_line_fit_add_below(&band, 0, -(INT64_C(1) << 60)), WEFT_EINVAL);
 	assert_int_equal(weft_line_fit_add_above(&band, INT64_MIN, INT64_MAX), WEFT_EINVAL);
 	assert_int_equal(weft_line_fit_add_above(&band, 10, 10), WEFT_OK);
-	assert_int_equal(weft_line_fit_solve(&band), WEFT_EINVAL); /* one side alone */
+	assert_int_equal(weft_line_fit_solve(&band), WEFT_EINVAL); /* points of only one set */
 	assert_int_equal(weft_line_fit_add_below(&band, 10, 0), WEFT_OK);
 	assert_int_equal(weft_line_fit_solve(&band), WEFT_OK);
 	weft_line_fit_at(&band, 110, &low, &high);
@@ -235,7 +235,7 @@ static void test_counter_predicts_the_kernel_clock(void **state)
 		widest = high - low > widest ? high - low : widest;
 	}
 	assert_int_equal(outside, 0);
-	/* Between its narrowest pairs the band is at most as wide as they are. */
+	/* Between the narrowest pairs, the bounds are at most as far apart as these pairs. */
 	assert_true(widest <= 2 * (narrowest[0] > narrowest[1] ? narrowest[0] : narrowest[1]) + 4);
 	int64_t ticks = known[KNOWN - 1].after - known[0].before, ns = known[KNOWN - 1].ns - known[0].ns;
 	print_message(

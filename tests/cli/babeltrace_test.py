@@ -2,8 +2,8 @@
 # babeltrace_test.py: babeltrace2 and weft agree on a native trace.  SPDX-License-Identifier: ISC
 """babeltrace_test.py WEFT [,OPTION...] PROGRAM [ARGUMENT...]
 
-Records PROGRAM, with those options of WEFT_TRACE, and holds `babeltrace2` against `weft events`: the same events in the same order,
-with the same fields and the same times; events of one ns may stand in any order.  Exit status 77 (skipped) where there is no babeltrace2."""
+Records PROGRAM with the options in WEFT_TRACE, and compares `weft events` with `babeltrace2`: both must print the same events with the same fields
+   and times in the same order; only events of the same ns may differ in order.  Exits with status 77 (skipped) if babeltrace2 is missing."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def unescaped(match):
 
 
 def fields_of(text):
-    """Returns names and values: an enumeration as its label, a number as a number."""
+    """Returns {name: value} of the fields; the value of an enumeration is its label."""
     out = {}
     for name, label, _, quoted, number in FIELD.findall(text):
         out[name] = int(number) if number else label or re.sub(r'\\(x[0-9a-f]{2}|.)', unescaped, quoted)
@@ -69,19 +69,19 @@ if len(events) != len(wanted):
 
 
 def told_alike(name, fields, time):
-    """Returns babeltrace2's event in weft's words, without the stream."""
+    """Returns an event of babeltrace2 as `weft events --json` prints it, without its stream."""
     out = {'time_ns': time, 'op': name}
     for field, value in fields.items():
-        # Fields of a known operation that only the trace of tests/wire/everything.c has.
+        # These fields of `level` are only in the trace of tests/wire/everything.c, and weft does not print them.
         if name == 'level' and field in ('unit', 'remark', 'remark_key', 'cut'):
             continue
-        # Texts and sites are in the definitions stream, and have keys.
+        # babeltrace2 prints the key of a text or a site, which the definitions stream maps to its content.
         if field.endswith('_key'):
             out[field[:-len('_key')]] = strings[value]
         elif field == 'site':
             out['site'] = sites[value] if value else None
         elif field == 'cut':
-            # The number of missing bytes; weft only shows that some are missing.
+            # The number of bytes that are missing of a cut text; weft prints only an ellipsis.
             if not value or not any(str(text).endswith('\u2026') for text in fields.values()):
                 sys.exit(f'{value} bytes are said to be missing of {fields}')
         elif field == 'since':
@@ -96,7 +96,7 @@ def told_alike(name, fields, time):
 def comparable(event):
     site = event.get('site')
     if site and 'offset' in site:
-        # An address has the name that weft finds in the program's file.
+        # babeltrace2 prints only module and offset of a site, since weft reads the function from the program's file.
         event = {**event, 'site': {'module': site['module'], 'offset': site['offset']}}
     return sorted((key, str(value)) for key, value in event.items() if key not in ('stream', 'thread'))
 

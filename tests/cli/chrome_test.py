@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""chrome_test.py WEFT GENERATE ARP: weft convert --to=chrome against weft dump of the same trace.
+"""chrome_test.py WEFT GENERATE ARP: weft convert --to=chrome writes the same facts as weft dump of the same trace.
 
-The rules are those of the trace event format: asynchronous slices by process, category and id, each begun once; times in us.
+Checks the rules of the trace event format: process, category and id identify an asynchronous slice, each slice begins once, and times are in us.
 SPDX-License-Identifier: ISC"""
 
 import collections
@@ -28,7 +28,7 @@ def ns(us):
 
 
 class Picture:
-    """The state that a reader of the format builds from a file."""
+    """The state that a viewer of the trace event format builds from a file."""
 
     def __init__(self, text):
         self.promises, self.runs, self.counters, self.texts = {}, collections.defaultdict(list), collections.defaultdict(list), collections.defaultdict(list)
@@ -70,7 +70,7 @@ def compare(trace):
         assert s['begin'] == promise['start_ns'] and s['end'] == (None if promise['end'] == 'pending' else promise['end_ns']), (s, promise)
         assert (s['kind'], s.get('error'), s.get('created by')) == (promise['kind'], promise['failure'], promise['created_by'])
         assert picture.runs[s['promise']] == promise['running'], (trace, s, picture.runs[s['promise']], promise['running'])
-        # dump shows the number of an unnamed promise, and changes of counters.
+        # weft dump also lists numbers of unnamed promises and changes of counters as labels.
         told = [[at, text] for at, text in promise['labels'] if text not in (s['name'], str(s['promise'])) and (at, re.sub(r'[+-]\d+$', '', text)) not in changes]
         assert picture.texts[key] == told, (picture.texts[key], told)
     assert picture.counters == counters

@@ -1,4 +1,4 @@
-/* circle.c: claims to stand by and to record, with a circular list of OS threads, as a malicious program can.
+/* circle.c: a malicious program that claims to stand by and to record, and whose list of OS threads is circular.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int main(void)
 {
 	enum { PAGE_BYTES = 65536 };
 	const size_t bytes = (sizeof(struct weft_standby) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	/* Inaccessible pages around it keep the kernel from merging it with another mapping. */
+	/* Inaccessible pages around a mapping keep the kernel from merging it with another mapping. */
 	unsigned char *pages = mmap(NULL, bytes + 2 * PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (pages == MAP_FAILED || mprotect(pages + PAGE_BYTES, bytes, PROT_READ | PROT_WRITE))
 		return 1;

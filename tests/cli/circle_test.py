@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 circle, weft = sys.argv[1:]
-# Without a deadline by the clock, weft off takes many minutes for this.
+# A weft off without a deadline by the clock takes many minutes for the circular list.
 PATIENCE_S = 120
 
 with subprocess.Popen([circle], stdout=subprocess.PIPE, text=True) as program:

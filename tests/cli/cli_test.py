@@ -2,7 +2,7 @@
 # cli_test.py: the command as a user meets it: exact output and exit status.  SPDX-License-Identifier: ISC
 """cli_test.py [--record] WEFT GENERATE
 
-Runs WEFT on small traces, some of them made by GENERATE.  What it prints is compared with the files in expected/; --record writes them instead."""
+Runs WEFT on small traces, some of them made by GENERATE, and compares its output with the files in expected/; --record writes these files instead."""
 
 import json
 import os
@@ -36,9 +36,9 @@ def run(*args, stdin=b'', env=None):
 
 
 def expect(name, *args, status=0, stdin=b'', shown=lambda out: out):
-    """Compares the output of these arguments, on stdout and stderr, with expected/NAME; shown() makes it readable."""
+    """Compares the output of these arguments, on stdout and stderr, with expected/NAME; shown() makes the output readable."""
     got = run(*args, stdin=stdin)
-    # The best row depends on the layout, and is checked by its tests.
+    # The best row depends on the layout; the tests of the layout check it.
     text = re.sub(rb'(\brow"?:? ?)\d+', rb'\1N', shown(got.stdout)) + (b'--- stderr\n' + got.stderr if got.stderr else b'') + b'--- status %d\n' % got.returncode
     path = os.path.join(here, 'expected', name)
     if record:
@@ -67,12 +67,12 @@ def says(stderr, *args, status=2, stdin=b''):
 with open(os.path.join(here, 'small.sexp'), 'rb') as file:
     small = file.read()
 
-# --- a Xen domain: every verb that takes a trace, with each form of its name
+# --- a Xen domain: every verb that takes a trace gets each form of the domain's name
 
 for args in (['info', '-d', 'nobody'], ['explain', '-dnobody'], ['save', '--domain', 'nobody', '-w', '-'], ['events', '--domain=nobody'],
              ['diff', 'small.sexp', '-d', 'nobody'], ['-d', 'nobody', '-w', '-'], ['dump', 'xen:nobody']):
     got = run(*args)
-    # The failing step depends on the machine, and on the build of weft.
+    # The machine and the build of weft decide at which step weft fails.
     check(got.returncode == 2 and re.fullmatch(rb'weft: xen:nobody: [^\n]*\n', got.stderr) and not got.stdout, 'weft ' + ' '.join(args), got)
 says('weft render: unknown value: --group=colour; use kind, site, library or thread', 'render', '-o', 'x.png', '--group=colour', 'small.sexp')
 says('weft render: --fold=longer:soon: longer: needs a duration, for example longer:5ms', 'render', '-o', 'x.png', '--fold=longer:soon', 'small.sexp')
@@ -106,7 +106,7 @@ for verb in ['info', 'events', 'dump', 'stats']:
     for line in run(verb, '--json', 'small.sexp').stdout.splitlines():
         check(isinstance(json.loads(line), dict), f'weft {verb} --json: an object a line', line)
 
-# --- input: its name and its source do not matter
+# --- input: the same trace gives the same output from a file, a pipe and by any name
 
 direct = run('events', 'small.sexp').stdout
 check(run('events', '-', stdin=small).stdout == direct, 'standard input')
@@ -131,7 +131,7 @@ with tempfile.TemporaryDirectory() as tmp:
     info = json.loads(run('info', '--json', damaged).stdout)
     check(info['skipped_count'] == 2 and info['skipped'][0]['bytes'] == 29, 'info tells too', info)
 
-    # --- labels: with any bytes, JSON is valid and a terminal is safe
+    # --- labels with any bytes: the JSON stays valid, and no control sequence reaches a terminal
     hostile = os.path.join(tmp, 'hostile')
     with open(hostile, 'wb') as file:
         file.write(b'((time 1)(op(Creates -1 1)))\n((time 1)(op(Label 1 "\xff\x1b[2J\xc3\xa9\xc2\x9b")))\n')
@@ -183,7 +183,7 @@ with tempfile.TemporaryDirectory() as tmp:
     says('weft: nowhere: No such file or directory', 'convert', 'nowhere', '-o', f'{tmp}/y', '--to=mirage')
     check(os.listdir(tmp) == before, 'a failed convert leaves nothing behind')
 
-    # --- generated traces: everything that a recorder writes, several OS threads, and odd but legal events
+    # --- generated traces with every event that a recorder writes, with several OS threads, and with odd but legal events
     for shape in ['random', 'odd']:
         traces = {}
         for form in ['native', 'mirage']:
@@ -216,7 +216,7 @@ with tempfile.TemporaryDirectory() as tmp:
             check(got.returncode == 0 and len(notes) == (form == 'native'), what + 'one note of what mirage lacks', got.stderr)
             got = run('render', trace, '-o', os.path.join(tmp, 'generated.svg'))
             check(got.returncode == 0, what + 'render', got.stderr)
-    # OS threads with equal names have their numbers, others have none.
+    # A picture shows the number of an OS thread only if another thread has the same name.
     for name in os.listdir(traces['native']):
         with open(os.path.join(traces['native'], name), 'r+b') as file:
             packets = file.read().replace(b'worker-2', b'worker-1')
@@ -246,7 +246,7 @@ with tempfile.TemporaryDirectory() as tmp:
         check(b'<title>weft</title>' in empty and b'class="trace"' not in empty, 'html --empty: no trace')
         says('weft html: --empty takes no trace: small.sexp', 'html', '--empty', 'small.sexp', '-o', page)
         site = os.path.join(tmp, 'site')
-        for _ in range(2):  # over its own files
+        for _ in range(2):  # the second run replaces the files of the first
             says('', 'html', 'small.sexp', '-o', site, status=0)
         check(sorted(os.listdir(site)) == ['index.html', 'trace-1.gz', 'weft.js'], 'html: a directory', os.listdir(site))
         with open(os.path.join(site, 'index.html'), 'w') as file:
@@ -329,7 +329,7 @@ says('weft convert: no format; use --to=mirage, native, perfetto, chrome, firefo
 says('weft convert: unknown format: --to=json; use mirage, native, perfetto, chrome, firefox, folded, sqlite or otlp', 'convert', 'a', '-o', 'b', '--to=json')
 says('weft convert: no output; use -o OUT', 'convert', 'a', '--to=mirage')
 
-# --- two runs: ports and measured durations are no differences, numbers that both runs have are names
+# --- weft diff of two runs: different ports and durations are no differences; a number that both runs have counts as a name
 
 with tempfile.TemporaryDirectory() as tmp:
     def record_run(name, *labels):
@@ -350,13 +350,13 @@ with tempfile.TemporaryDirectory() as tmp:
     check(differences(first, fewer) == ['"from [::ffff:*]:*": the first run has 2, the second run has 1', '"worker 2": the first run has 1, the second run has 0'],
           'weft diff: a missing promise of a pattern, and one with a name', differences(first, fewer))
 
-# --- trouble with the input
+# --- errors in the input
 
 says('weft: nowhere: No such file or directory', 'info', 'nowhere')
 says('weft: new?line: No such file or directory', 'info', 'new\nline')
 says('weft: /dev/null: the file is empty', 'info', '/dev/null')
 with tempfile.TemporaryDirectory() as tmp:
-    # A header without an event: nothing can be read.
+    # A trace that has only a header without an event cannot be read.
     cut, out = tmp + '/cut.ctf', tmp + '/out'
     with open(cut, 'wb') as file:
         file.write(run('convert', 'small.sexp', '--to=mirage', '-o-').stdout[:40])
@@ -371,10 +371,10 @@ with tempfile.TemporaryDirectory() as tmp:
     says(f'weft: {out}: the metadata of a CTF trace; open its directory instead', 'info', out)
 says('weft: standard input: not a trace in a format that weft reads', 'info', '-', stdin=b'hello\n')
 
-# --- trouble with the output
+# --- errors in the output
 
 with tempfile.TemporaryDirectory() as tmp:
-    # An output that is no regular file is written to, and is not replaced.
+    # weft writes into an output that is no regular file, such as a pipe, and does not replace it by a file.
     pipe = tmp + '/pipe'
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -388,7 +388,7 @@ check((got.returncode, got.stderr) == (2, b'weft: standard output: No space left
 
 
 def write_to_closed_pipe(*args):
-    """A reader that has closed the pipe before the first byte."""
+    """A pipe whose reader closed its end before weft writes the first byte."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -404,7 +404,7 @@ for args in [['events'], ['dump', '--json'], ['info'], ['stats'], ['convert', '-
 got = write_to_closed_pipe('--help')
 check((got.returncode, got.stderr) == (0, b''), 'weft --help ends quietly on a closed pipe', got)
 
-# --- progress: on a terminal only, and only after some time
+# --- progress is printed only on a terminal, and only after some time
 
 reader, writer = os.pipe()
 parent, child = pty.openpty()
@@ -412,7 +412,7 @@ slow = subprocess.Popen([weft, 'info', '-'], cwd=here, stdin=reader, stdout=subp
 os.close(reader)
 os.close(child)
 seen = b''
-while b' 1 s' not in seen:  # the input is not there yet: weft must say so; a hang fails by the time limit of the test
+while b' 1 s' not in seen:  # weft must print that it waits for its input; if weft hangs, the time limit of the test ends it
     seen += os.read(parent, 100)
 os.write(writer, small)
 os.close(writer)
@@ -424,7 +424,7 @@ os.close(parent)
 
 
 def collect_progress(*args):
-    """Returns what weft prints on a terminal, where the second of its timer passes as often as the machine allows."""
+    """Returns what weft prints on a terminal while it gets SIGALRM as often as possible instead of once a second."""
     parent, child = pty.openpty()
     process = subprocess.Popen([weft, *args], cwd=here, stdout=subprocess.DEVNULL, stderr=child,
                                preexec_fn=lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN))
@@ -445,7 +445,7 @@ with tempfile.TemporaryDirectory() as folder:
     large = os.path.join(folder, 'large.ctf')
     subprocess.run([generate, 'random', '--events=1100k', '-o', large], check=True)
     wanted = {rb'reading .*large.ctf: \d+ s, 1 million events': False, rb'explaining .*large.ctf: \d+ s, \d+ %': False}
-    for _ in range(20):  # on a busy machine, weft may get no signal in one of its two phases
+    for _ in range(20):  # on a busy machine, weft may get no signal while it reads or while it explains
         seen = collect_progress('explain', large)
         wanted = {text: found or re.search(text, seen) is not None for text, found in wanted.items()}
         if all(wanted.values()):

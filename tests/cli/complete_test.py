@@ -22,19 +22,19 @@ subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': os.path.join(fold
 
 
 def add_stream(trace, megabytes):
-    """Adds a file of a stream to the trace."""
+    """Adds a stream file of this size to the trace."""
     with open(os.path.join(folder, trace, 'stream-99-0'), 'wb') as stream:
         for _ in range(megabytes):
             stream.write(b'a' * (1 << 20))
 
 
-# The TAB key reads traces of up to 16 MB, also counted unpacked.
+# The TAB key reads only traces of up to 16 MB; the size of an archive is its unpacked size.
 for name, megabytes in (('lesser', 12), ('large', 20)):
     shutil.copytree(os.path.join(folder, 'trace'), os.path.join(folder, name))
     add_stream(name, megabytes)
     with tarfile.open(os.path.join(folder, name + '.tar.gz'), 'w:gz') as packed:
         packed.add(os.path.join(folder, name), name)
-# On Enter it prints its arguments.
+# This script stands for weft: at Enter, it prints its arguments.
 os.makedirs(os.path.join(folder, 'bin'))
 with open(os.path.join(folder, 'bin', 'weft'), 'w', encoding='utf-8') as script:
     script.write(f'#!/bin/sh\n[ "$1" = --complete ] && exec {weft} "$@"\nprintf "GOT"; printf "<%s>" "$@"; echo END\n')
@@ -46,7 +46,7 @@ SHELLS = {
                                  'autoload -U compinit; compinit -u -D\n'),
     'fish': (['fish', '--no-config', '-i'], f'function fish_prompt; echo -n "READY "; end; source {completion}/weft.fish\n'),
 }
-# The typed text, and the arguments of weft after TAB and Enter.
+# A typed text, and the arguments that weft gets after TAB and Enter.
 TYPED = [
     ('exp', ['explain']),
     ('convert --t', ['convert', '--to=']),
@@ -86,11 +86,11 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def seen(self):
-        """Returns the output without control sequences."""
+        """Returns the output of the terminal without control sequences."""
         return re.sub(r'\x1b(\[[0-9;?>=]*[a-zA-Z]|[()][A-Z0-9]|[=>78]|\][^\x07]*\x07)|[\r\x07]', '', self.text)
 
     def until(self, pattern, patience=PATIENCE):
-        """Returns whether the pattern came in time."""
+        """Returns whether the pattern appears in the output within the time limit."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             if pattern in self.seen():

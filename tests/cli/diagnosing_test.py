@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/tutorial-diagnosing.md and compares what they print with what it says, but for times.
+"""Runs the commands of docs/tutorial-diagnosing.md and compares their output with the page, except for times.
 
 usage: diagnosing_test.py [--record] WEFT TUTORIAL.MD PROGRAM...
---record writes what they print into the page.  SPDX-License-Identifier: ISC
+--record writes the output into the page.  SPDX-License-Identifier: ISC
 """
 import difflib
 import os
@@ -18,18 +18,18 @@ text = open(page, encoding="utf-8").read()
 
 
 def mask_variable_parts(output):
-    """Masks variable parts: times, and their alignment."""
+    """Replaces the parts that change from run to run, such as times, and removes alignment."""
     output = re.sub(r"\d+\.\d{9}", "TIME", output)
     output = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "LONG", output)
     output = re.sub(r"\d+\.\d %", "SHARE", output)
-    # How much CPU time a thread used is an event of each ms at most.
+    # The number of events varies, because the CPU times of a thread are recorded at most once a ms.
     output = re.sub(r"\d+ events", "EVENTS", output)
-    # A busy machine takes the processor away from what ran for long, which is told.
+    # On a busy machine, a promise that runs for long is preempted, and the title of its stall reports this.
     output = re.sub(r" \((on CPU|blocked) [^)]*LONG[^)]*\)(?=: )", "", output)
-    # The title is shorter then, so that it keeps its length.
+    # A title with this report leaves out other words.
     output = re.sub(r" together(?= \()", "", output)
     output = re.sub(r"^(stall: .*\(\w+\.c:\d+) in \w+\)$", r"\1)", output, flags=re.M)
-    # A finding that is doubted for the machine's sake alone is the same finding.
+    # A finding that is uncertain only because the machine was busy counts as the same finding.
     output, doubts = re.subn(r"uncertain because\n *the machine was busy, .*\n(?!    )", "", output)
     output = output.replace(" (uncertain)", "", doubts)
     output = re.sub(r"( *other facts\n)? *context switches around the stall: .*\n", "", output)
@@ -39,7 +39,7 @@ def mask_variable_parts(output):
 
 
 def run_blocks(blocks):
-    """Runs all commands in a new folder; returns the output of each block, and its errors."""
+    """Runs all commands in a new folder; returns the output of each block, and what weft printed on stderr."""
     outputs, complaints = [], []
     with tempfile.TemporaryDirectory() as folder:
         bin_folder = os.path.join(folder, "bin")
@@ -67,8 +67,7 @@ if record:
     open(page, "w", encoding="utf-8").write(pattern.sub(lambda block: "```console\n" + next(said) + "```", text))
     sys.exit("".join(complaints) or 0)
 
-# On a machine that is busy with other things timers of the programs may coincide that should not: each block must be as the page has
-# it once.
+# On a busy machine, timers may fire together that should not.  So the blocks run several times, and each must once print what the page shows.
 right = [False] * len(blocks)
 for _ in range(12):
     outputs, complaints = run_blocks(blocks)

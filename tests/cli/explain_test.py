@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""weft explain on the example arp: it finds the lost wake-up of the bad run, and nothing in the good one.
+"""weft explain on the example arp: it reports the lost wake-up in the bad run, and nothing in the good run.
 
 usage: explain_test.py WEFT ARP NIGHT; ARP was linked with timeless.c
 SPDX-License-Identifier: ISC
@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
         traces[how] = os.path.join(folder, how)
         run(arp, how, status=status, env=dict(os.environ, TIMELESS_TRACE=traces[how]))
 
-    # Without a finding, it says what was looked at; for programs, nothing.
+    # Without a finding, weft explain prints what it has checked; with --json, it prints nothing.
     said = run(weft, "explain", traces["good"], status=0)
     assert said.startswith("nothing found: ") and "\n  work        " in said and ", slowest " in said, said
     assert "no event loop that weft knows" not in said, said
@@ -57,7 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
     assert "was signalled" in title and '"ARP response"' in title and "lost wake-up" in text, text
     assert f"    {signals[0]}  " in text and f"    {created}  " in text, (signals, created, text)
 
-    # A question about a waiter in the middle of the chain has the same answer; one about an ended promise says how it ended.
+    # weft explain --promise gives the same cause for a waiter in the middle of the chain; for an ended promise, it says how this promise ended.
     middle = str(chain[1]["promise"])
     answer = json.loads(run(weft, "explain", "--json", "--promise", middle, traces["bad"], status=0))
     assert (answer["finding"], answer["verdict"], answer["root"]) == ("answer", "lost-wakeup", first["root"]), answer
@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(weft, "explain", "-p", "99999", traces["bad"], status=2)
     run(weft, "explain", "-p", "12x", traces["bad"], status=2)
 
-    # Waits at the end and before: the chain of weft waits equals that of explain.
+    # The chain of weft waits equals that of weft explain; --at shows the waits of an earlier time.
     ids = [line["promise"] for line in chain]
     waits = [json.loads(line) for line in run(weft, "waits", "--json", traces["bad"], status=0).splitlines()]
     pairs = {(wait["promise"], wait["awaits"]) for wait in waits}
@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as folder:
     dot = run(weft, "waits", "--dot", traces["bad"], status=0)
     assert dot.startswith("digraph") and dot.count("->") == len(waits), dot
 
-    # The critical path has no gap and adds up; blame divides the same time.
+    # The critical path covers the time of a promise without a gap, and the times of its blame add up to the same time.
     dump = [json.loads(line) for line in run(weft, "dump", "--json", "--no-simplify", traces["good"], status=0).splitlines()]
     ended = [p for p in dump if p.get("end") == "resolved"]
     for p in ended:
@@ -103,7 +103,7 @@ with tempfile.TemporaryDirectory() as folder:
     run(weft, "path", traces["good"], status=2)
     run(weft, "path", "-p", main, traces["bad"], status=2)
 
-    # Two runs part where the answer comes before the card's report.
+    # The two runs differ first where, in the bad run, the ARP response comes before the report of the network card.
     assert run(weft, "diff", traces["good"], traces["good"], status=0) == ""
     parts = [json.loads(line) for line in run(weft, "diff", "--json", traces["good"], traces["bad"], status=1).splitlines()]
     assert parts[0]["difference"] == "finding" and "only the second run has a hang" in parts[0]["text"], parts
@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as folder:
     counters = [part["text"] for part in parts if part["difference"] == "counter"]
     assert counters == ['counter "tcp-to-ip" has the last value 0 in the first run, 1 in the second'], counters
 
-    # Rules: each has a line and its figure; one that is broken decides the exit status.
+    # weft check prints a line with the measured value for each rule; one broken rule makes the exit status 1.
     junit = os.path.join(folder, "junit.xml")
     good_rules = ["pending=0", "stall<10s", "p99(ring.write)<10s", "counter(tcp-to-ip)=0", "findings=0", "lost=0", "failed<=0"]
     lines = run(weft, "check", traces["good"], *good_rules, status=0).splitlines()
@@ -135,7 +135,7 @@ with tempfile.TemporaryDirectory() as folder:
     for wrong in "stall<3ms/", "stall<3ms/5", "stall<3ms/99ms", "stall<3ms/0m", "count<1%", "failed<.5%", "failed<1%%", "lost=0/1s", "findings(nothing)=0":
         run(weft, "check", traces["good"], wrong, status=2)
 
-    # Rules over windows, of a program whose times are known.  It blocks at 10 s, twice at 15 s, and at 20 s.
+    # Rules over windows of time, for a program with known times.  The program blocks at 10 s, twice at 15 s, and at 20 s.
     happened, number = [], 1
 
     def happens(time, operation):
@@ -147,7 +147,7 @@ with tempfile.TemporaryDirectory() as folder:
         happens(end, f"Resolves -1 {number}")
         happens(end, "Switch -1")
         number += 1
-    # It gets two hundred answers. Three are errors. A queue is long for 50 ms.
+    # It gets 200 responses, three of them errors.  A queue is long for 50 ms.
     for batch in 30, 40:
         for turn in range(100):
             happens(batch + turn / 100, f"Creates -1 {number} task")
@@ -183,7 +183,7 @@ with tempfile.TemporaryDirectory() as folder:
     told_whole = told("check", "--json", windows, "failed(get)<2%", "failed(get)<1.5%", "failed(get)<=6%/1s", "stall<100ms/1s")
     assert [(line["outcome"], line.get("value_percent", line.get("value_ns"))) for line in told_whole] == \
         [("ok", 1.5), ("broken", 1.5), ("ok", 6.0), ("broken", 300000000)], told_whole
-    # weft watch says the same, of a file of rules.
+    # weft watch prints the same outcomes for the same rules in a file.
     rules = os.path.join(folder, "rules")
     with open(rules, "w", encoding="ascii") as file:
         file.writelines("# A comment: stall<1ns\n\n" + "".join(f" {rule} \n" for rule in broken))
@@ -198,11 +198,11 @@ with tempfile.TemporaryDirectory() as folder:
     for verb in "check", "watch":
         done = subprocess.run([weft, verb, windows, f"--rules={rules}"], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stderr) == (2, f"weft {verb}: {rules}:{len(broken) + 3}: stall<: the rule must end with a time, such as 10ms\n"), done
-    # Certain and uncertain findings have names of their own.
+    # A rule can count certain findings or uncertain ones.
     lines = run(weft, "check", traces["bad"], "findings=0", "findings(uncertain)=0", "findings(hang)=0/1s", "findings(uncertain hang)=0", status=1).splitlines()
     assert [line.split()[0] for line in lines] == ["broken", "ok", "broken", "ok"], lines
 
-    # A picture marks the first finding; where there is none, it is the picture without.
+    # weft render --explain marks the first finding; if there is none, the picture is the same as without --explain.
     for how, marked in ("bad", True), ("good", False):
         pictures = []
         for option in [], ["--explain"]:
@@ -211,12 +211,12 @@ with tempfile.TemporaryDirectory() as folder:
             assert done.returncode == 0 and ("was signalled" in done.stderr) == (marked and bool(option)), done
             pictures.append(open(out, encoding="utf-8").read())
         assert (pictures[0] != pictures[1]) == marked
-        if marked:  # the chain of three, the condition, and who signals too early
+        if marked:  # the three promises of the chain, the condition, and the promise that signals too early
             yellow = re.findall(r'<path [^>]*fill="#ffdd33"[^>]*>', pictures[1])
             assert sum(path.count("M") for path in yellow) >= 5, yellow
     run(weft, "render", "--explain", "--find=x", traces["bad"], "-o", out, status=2)
 
-    # Each promise of a program in which several wait in vain.
+    # weft explain --promise for each of several promises that wait for ever.
     trace = os.path.join(folder, "night")
     run(night, "2", status=0, stdin=subprocess.DEVNULL, env=dict(os.environ, WEFT_TRACE=trace))
     waits = [json.loads(line)["promise"] for line in run(weft, "waits", "--json", trace, status=0).splitlines()]

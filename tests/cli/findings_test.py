@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""expected/findings.md against weft: it shows each form of each title, in the words that weft has today, and the programs show it.
+"""expected/findings.md shows each form of each title of a finding, as weft prints it today for the programs in the file.
 
 usage: findings_test.py [--record | --guide] WEFT FINDINGS.MD TUTORIAL.MD RUNTIMES.MD PYTHON.MD FINDINGS PROGRAM...
-FINDINGS is the folder of the checks: the forms are read from their sources.  Forms that TUTORIAL.MD, RUNTIMES.MD and PYTHON.MD show count as well: other tests see
-them in real programs.
---record writes what weft prints into FINDINGS.MD.
+FINDINGS is the folder with the sources of the checks, from which the forms are read.  A form that TUTORIAL.MD, RUNTIMES.MD or PYTHON.MD shows
+   may be missing in FINDINGS.MD: other tests compare those pages with real programs.
+--record writes the output of weft into FINDINGS.MD.
 --guide lists the example titles of `weft help NAME` that fit no form.  SPDX-License-Identifier: ISC
 """
 import glob
@@ -31,23 +31,23 @@ STRING = r'"(?:[^"\\]|\\.)*"'
 TEXT = re.compile(r'weft__finding_text\(\s*f,\s*((?:' + STRING + r'\s*|PRI\w+\s*|WEFT_\w+\s*)+)')
 ATTEMPTS = 8
 MOST_TITLE = 120
-SPREAD = 12  # numbers and ids make a title longer or shorter from run to run
-LEAST_LITERAL = 16  # a form with less text of its own, such as "%s: %s", fits any title
-# These findings, and the advice about a stall, depend on preemption by other programs.
+SPREAD = 12  # a title may be so many characters longer in another run, because of its numbers and ids
+LEAST_LITERAL = 16  # a form with fewer literal characters, such as "%s: %s", fits any title
+# Preemption by other programs changes whether these findings appear, and the advice about a stall.
 BY_CLOCK = ('stall', 'starvation', 'exhausted', 'slow', 'wasted')
-# Singular and plural of the same words.
+# Replacements that give singular and plural of a title the same text.
 NUMBER = [(r',? and (%\w+ more( of its sort)?|so have %\w+ more)', ''), (r'\b(their|them)\b', 'its'), (r'\bit\b', 'its'), (r'\bwere\b', 'was')]
 
 
 class Form:
-    """A format of printf() that titles are made of: its literal parts, in order."""
+    """A printf() format of titles, split into its literal parts."""
 
     def __init__(self, words):
         self.words = words
         self.parts = [part.replace('\0', '%') for part in re.split(r'%[a-z]*[a-z]', words.replace('%%', '\0'))]
 
     def fits(self, title):
-        """Further text may follow, such as the parts of a time; the longest fitting form is the right one."""
+        """Returns whether the title contains the literal parts in their order.  The title may go on behind the last part."""
         at = 0
         for i, part in enumerate(self.parts):
             found = title.find(part, at)
@@ -67,7 +67,7 @@ class Form:
 
 
 def statement(source, at):
-    """Returns the text from there up to its semicolon."""
+    """Returns the statement of the source that starts at the offset, without its semicolon."""
     for token in re.finditer(STRING + '|;', source[at:]):
         if token[0] == ';':
             return source[at:at + token.start()]
@@ -75,7 +75,7 @@ def statement(source, at):
 
 
 def formats(words):
-    """Returns the format strings among which a statement chooses, without their arguments."""
+    """Yields each format string of a statement, such as the two of a conditional expression, without their arguments."""
     depth = at = 0
     while at < len(words):
         call = TEXT.match(words, at) if depth == 0 else None
@@ -116,7 +116,7 @@ def kind_of(finding):
 
 
 def mask_names_and_numbers(words):
-    """Removes names, numbers and places."""
+    """Removes quoted names and places in the source, and replaces numbers by N."""
     return re.sub(r'\d[\d.]*( (ns|us|ms|s)\b)?', 'N', re.sub(r'"[^"]*"|\((?:[^()]|\([^()]*\))*\)', '', words))
 
 
@@ -125,7 +125,7 @@ def advice(finding):
 
 
 def run(commands):
-    """Returns the output of the last command."""
+    """Runs the commands, and returns the findings that the last one prints."""
     with tempfile.TemporaryDirectory() as place:
         programs_here = os.path.join(place, 'bin')
         os.mkdir(programs_here)
@@ -162,7 +162,7 @@ if guide:
 if record:
     def write(block):
         said, wanted = run(block[2]), block[3]
-        word = re.match(r'\w+: \.\.\. (.*)', wanted)  # kind: ... a few words of it
+        word = re.match(r'\w+: \.\.\. (.*)', wanted)  # a placeholder in the page: the kind, and a few words of the title
         found = next((f for f in said if kind_of(f) == kind_of(wanted) and word[1] in f.split('\n', 1)[0]), None) if word else find_equal_finding(wanted, said)
         if not found:
             print(block[2] + wanted + 'weft says\n' + ''.join(f.split('\n')[0] + '\n' for f in said))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""folded_test.py WEFT GENERATE ARP: weft convert --to=folded against what weft dump says of the same trace.  SPDX-License-Identifier: ISC"""
+"""folded_test.py WEFT GENERATE ARP: weft convert --to=folded gives the same times as weft dump of the same trace.  SPDX-License-Identifier: ISC"""
 
 import json
 import os
@@ -37,13 +37,14 @@ for shape in ('random', 'short', 'tail', 'alive', 'chain', 'deep', 'waits', 'flo
     promises = [d for d in dump if 'promise' in d]
     ran = {p['promise']: sum(b - a for a, b in p['running']) for p in promises}
     assert sum(stacks(trace, 'run').values()) == sum(ran.values()), shape
-    # A promise that awaits and reads no other waits for something that is not a promise.  A condition has the waits for it.
+    # A promise that awaits and reads no other promise waits for something else while it does not run.  The waits for a condition count for the condition.
     waited = sum(max(0, lifetime_ns(p, dump[0]['trace']['end_ns']) - ran[p['promise']]) for p in promises
                  if p['promise'] >= 0 and p['end'] != 'became' and p['kind'] != 'condition' and not p['links']['read'] and not p['links']['await'])
     found = sum(stacks(trace, 'wait').values())
     assert found > waited if any(p['kind'] == 'condition' for p in promises) else found == waited, shape
 
-# Two promises wait for each other, and one of them for a third: each is in the stack once.  In a chain of 70 waiters, deeper ones count to the 64th.
+# If two promises wait for each other, and one of them for a third, each promise is in the stack once.
+# A stack has at most 64 frames: in a chain of 70 waiters, the time of deeper waits counts for the 64th.
 trace = os.path.join(folder, 'circle.sexp')
 ops = [f'Creates -1 {p} wait' for p in range(1, 174)] + [f'Label {p} {word}' for p, word in ((1, 'left'), (2, 'right'), (3, 'answer'))]
 ops += ['Reads 1 2', 'Reads 2 1', 'Reads 2 3'] + [f'Label {p} {"ab"[p % 2]}' for p in range(104, 174)] + [f'Reads {p} {p + 1}' for p in range(104, 173)]

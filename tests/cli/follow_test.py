@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""follow_test.py WEFT PATIENT: weft waits and check with --follow say while a program runs what they say of its whole trace.
+"""follow_test.py WEFT PATIENT: while a program runs, weft waits --follow and weft check --follow print the same as for its whole trace.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -45,7 +45,7 @@ RULES = ['count(request)<1500', 'count>0', 'failed=0', 'max(request)<3600s', 'p9
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # A wrapping ring, which has space for less than a thousand requests.
+    # The ring has space for less than 1000 requests, and wraps.
     program = start('round,size=64K', 'lost')
     waits = follow('waits', 'waits', 'round')
     rules = follow('rules', 'check', 'round', 'count(request)<1500')
@@ -57,7 +57,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('which the ring has forgotten', run_weft_json('waits', 'round'), [])
     expect('the rule', [line['outcome'] for line in read('rules')], ['ok', 'broken'])
 
-    # A growing trace: at its end rules have the values of the whole trace.
+    # When the program of a growing trace ends, each rule has the value that weft check finds in the whole trace.
     program = start('grown,mode=grow', 'stall')
     rules = follow('all', 'check', 'grown', *RULES)
     until('its stall is told', lambda: [line for line in read('all') if line['rule'].startswith('p50') and line['outcome'] == 'broken'])
@@ -67,7 +67,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('outcomes', last, {line['rule']: (line['outcome'], line.get('times_broken')) for line in run_weft_json('check', 'grown', *RULES)})
     expect('the stall, in its window', last['stall<200ms/1s'][0], 'broken')
 
-    # Several processes of a session, one of which starts late, in wrapping rings: the waits of each, and the counts of all.
+    # A session has two processes with wrapping rings, one of which starts late: --follow reports the waits of each process, and adds up their counts.
     os.mkdir('session')
     first = start('session/first-1,size=64K', 'lost')
     waits = follow('waits', 'waits', 'session')
@@ -93,14 +93,14 @@ with tempfile.TemporaryDirectory() as place:
     expect('the exit status of two', rules.wait(timeout=PATIENCE), 1)
     expect('outcomes of two', {line['rule']: line['outcome'] for line in read('all')}, {line['rule']: line['outcome'] for line in run_weft_json('check', 'grown-0', 'grown-1', *RULES)})
 
-    # An ended process is read once; a trace that cannot be followed is reported.
+    # With --follow, the trace of an ended process is read once, and a trace that cannot be followed is reported.
     expect('one that has ended', {line['rule']: (line['outcome'], line.get('times_broken')) for line in run_weft_json('check', '--follow', 'grown', *RULES)}, last)
     for words, message in (['waits', '--follow', 'nothing'], 'weft: nothing: No such file or directory\n'), (['waits', '--follow', 'grown', 'nothing'], 'weft: nothing: No such file or directory\n'), \
             (['waits', '--follow', '--dot', 'grown'], 'weft waits: --follow cannot be combined with --at or --dot\n'):
         got = subprocess.run([weft, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
         expect('what is said', (got.returncode, got.stderr), (2, message))
 
-    # The time of a program that lives ends now, that of a killed one with its death: a long silence before is a hang for certain.
+    # A running program is read up to now, a killed one up to its death.  If no event was recorded for long before that time, the hang is certain.
     command = subprocess.Popen([weft, 'record', '-o', 'killed', '--', 'sh', '-c', f'echo $$ > pid; exec {patient} lost'], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     def certain_hangs():
         return [line['title'] for line in run_weft_json('explain', 'killed') if line['finding'] == 'hang' and line['sure'] and line['severity'] == 'alarm']

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""intruder_test.py WEFT: another user's folder in a session of root's cannot make root's weft touch, write or wait for anything else.
+"""intruder_test.py WEFT: the files of another user in root's session cannot make root's weft read, write or delete a file outside of it, or wait for ever.
 
-Runs as root, which can become another user; otherwise it is skipped with a word.
+The test needs root, which can become another user; otherwise, it prints a note and is skipped.
 
 SPDX-License-Identifier: ISC"""
 import os
@@ -17,11 +17,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 from others import closed_to_others
 
-PATIENCE = 120  # a limit for what must not wait at all; a busy machine needs some of it
+PATIENCE = 120  # seconds after which a command counts as waiting for ever; long because of busy machines
 INTRUDER = 65534
 SKIPPED = 77
 
-# The library path of meson would give a recorded shell the library of a sanitizer build.
+# With the library path of meson, a recorded shell would load the library of a sanitizer build.
 os.environ.pop('LD_LIBRARY_PATH', None)
 weft = os.path.abspath(sys.argv[1])
 
@@ -45,7 +45,7 @@ def as_intruder(*command):
 
 
 def make_session(place, name='session'):
-    """Makes a session of root's with a folder of the intruder's, as a program makes it before it becomes that user."""
+    """Makes a session of root with a folder of the intruder, as a recorded program does before it becomes that user."""
     session = os.path.join(place, name)
     os.mkdir(session, 0o711)
     own = os.path.join(session, f'uid-{INTRUDER}')
@@ -55,7 +55,7 @@ def make_session(place, name='session'):
 
 
 def make_private(place):
-    """Makes a folder of root's with files that are named as OCaml names its files."""
+    """Makes a private folder of root with files named like the event files of OCaml."""
     private = os.path.join(place, 'private')
     os.mkdir(private, 0o700)
     for number in (1, 2):
@@ -80,7 +80,7 @@ def check_overwrite(place):
     run(weft, 'record', '--overwrite', '-o', session, '--', 'true')
     expect('files behind a link, after --overwrite', contents(private).keys(), before.keys())
     shutil.rmtree(session)
-    # A session that is named by a link is not emptied before it is refused.
+    # weft record refuses a symbolic link as session, and does not empty the session behind the link first.
     real, own = make_session(place, 'real')
     os.mkdir(os.path.join(real, 'kept-1'))
     with open(os.path.join(real, 'kept-1', 'metadata'), 'w', encoding='utf-8') as file:
@@ -95,7 +95,7 @@ def check_overwrite(place):
 
 
 def record(session, script):
-    """Records a shell that makes a folder of the intruder's and becomes the intruder for a script."""
+    """Records a shell that makes a folder of the intruder, and then runs a script as the intruder."""
     own = os.path.join(session, f'uid-{INTRUDER}')
     make = f'mkdir -m 700 {own}; chown {INTRUDER} {own}'
     become = f'setpriv --reuid={INTRUDER} --regid={INTRUDER} --clear-groups'
@@ -109,7 +109,7 @@ def check_end(place):
     record(session, f'sh -c "ln -s {private} {own}/x.ocaml; sleep 0.3"')
     expect('files behind a link, after a recording', contents(private) == before, True)
     shutil.rmtree(session, ignore_errors=True)
-    # A second name of root's file is no file of the intruder's either.
+    # A hard link in the intruder's folder to a file of root is no file of the intruder.
     record(session, f'sh -c "mkdir {own}/x.ocaml; sleep 0.3"; ln {private}/1.events {own}/x.ocaml/7.events')
     expect('a file with a second name, after a recording', contents(private) == before, True)
     shutil.rmtree(session, ignore_errors=True)
@@ -137,7 +137,7 @@ def check_pipes(place):
 
 
 def limit_time(process):
-    """Kills a process that waits for ever, so that reading its output ends."""
+    """Kills the process after PATIENCE seconds, so that the test does not read its output for ever."""
     timer = threading.Timer(PATIENCE, process.kill)
     timer.start()
     return timer
@@ -151,7 +151,7 @@ def count_descriptors(pid):
 
 
 def check_descriptors(place):
-    """Folders that are named after processes cost descriptors only for processes of their owner, and one for each process."""
+    """weft record opens at most one file descriptor for each process of the intruder, however many of the intruder's folders bear names of processes."""
     session, own = os.path.join(place, 'session'), os.path.join(place, 'session', f'uid-{INTRUDER}')
     done = os.path.join(own, 'done')
     make = f'import os; [os.mkdir(f"{own}/x{{i}}-{{p}}") for i in range(300) for p in (1, os.getpid())]; open("{done}", "w"); __import__("time").sleep(600)'
@@ -161,7 +161,7 @@ def check_descriptors(place):
         while not os.path.exists(done) and process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
         expect('folders of the intruder', os.path.exists(done), True)
-        # A trace that is made later is watched after them.
+        # Counts the descriptors for a second, while weft record goes through the folders.
         most, until = 0, time.monotonic() + 1
         while time.monotonic() < until:
             most = max(most, count_descriptors(process.pid))
@@ -172,7 +172,7 @@ def check_descriptors(place):
 
 
 def check_socket(place):
-    """A socket of the intruder's in a folder that all may write to does not make `weft save` wait."""
+    """`weft save` does not wait for a socket that the intruder made in a folder that all users may write to."""
     shared = os.path.join(place, 'shared')
     os.mkdir(shared)
     os.chmod(shared, 0o1777)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""metrics_test.py WEFT PATIENT HTTP-TROUBLED EXAMPLES: the numbers of weft watch --metrics and of weft serve --metrics are those of weft stats, also
-for Prometheus; they only grow, whatever a ring overwrites, and an endless number of names has an end.
+"""metrics_test.py WEFT PATIENT HTTP-TROUBLED EXAMPLES: weft watch --metrics and weft serve --metrics give the same numbers as weft stats,
+   also to Prometheus; counters never fall when a ring overwrites events, and the number of label names is limited.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -68,7 +68,7 @@ def parse(text):
 
 
 class Watch:
-    """weft watch with metrics."""
+    """A weft watch process with --metrics, and the samples that it has given."""
 
     def __init__(self, *words):
         self.process = start(weft, 'watch', *words, '--metrics=127.0.0.1:0', stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -82,7 +82,7 @@ class Watch:
         self.seen = {}
 
     def read(self):
-        """Returns the samples; what may only grow must not have fallen."""
+        """Returns the samples; fails if a counter or a histogram has fallen since the last read."""
         try:
             headers, text = fetch(self.url)
         except urllib.error.HTTPError as error:
@@ -103,7 +103,7 @@ class Watch:
 
 
 def find(samples, metric, /, **labels):
-    """Returns the sum of the samples with these labels; None: there is none."""
+    """Returns the sum of the samples with these labels, or None if there are none."""
     found = [value for (own, has), value in samples.items() if own == metric and has >= set(labels.items())]
     return sum(found) if found else None
 
@@ -114,7 +114,7 @@ def table(trace):
 
 
 class Prometheus:
-    """The program of Debian, which asks a watcher once a second."""
+    """A Prometheus server of Debian, which reads the metrics of a watcher once a second."""
 
     def __init__(self, target):
         with open('prometheus.yml', 'w', encoding='utf-8') as file:
@@ -125,7 +125,7 @@ class Prometheus:
         until('Prometheus listens', self.find_address)
 
     def find_address(self):
-        """Prometheus does not print the port that it got; the kernel lists it."""
+        """Finds the port on which Prometheus listens in /proc/net/tcp, since Prometheus does not print it."""
         inodes = set()
         for fd in os.listdir(f'/proc/{self.process.pid}/fd'):
             try:
@@ -148,7 +148,7 @@ class Prometheus:
         return answer['data']
 
     def query(self, text):
-        """Returns the only value; None: there is none."""
+        """Returns the value of the only result, or None if there is not exactly one result."""
         result = self.ask('query', query=text).get('result') or []
         return float(result[0]['value'][1]) if len(result) == 1 else None
 
@@ -218,7 +218,7 @@ def prometheus_agrees_with_stats():
 
 
 def events_of_a_ring_are_counted_once():
-    """The ring has space for less than a second, and a burst that no reader follows."""
+    """The ring has space for less than a second, and the program overwrites events in a burst before a watcher can read them."""
     os.mkdir('small')
     watcher = Watch('small', '--every=50ms')
     program = start(patient, 'burst', stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'small/ring,size=64K'})
@@ -230,7 +230,7 @@ def events_of_a_ring_are_counted_once():
     program.wait(timeout=PATIENCE)
     until('the end is seen', lambda: find(watcher.read(), 'weft_process_recording') == 0)
     got = subprocess.run([weft, 'events', '--json', 'small/ring'], capture_output=True, text=True, check=True)
-    # The loop is promise 1, and the requests follow; the burst has 400,000.
+    # Promise 1 is the loop, and all other promises are requests, so the largest id gives their number; the burst has 400,000 requests.
     created = max(json.loads(line).get('promise', 0) for line in got.stdout.splitlines() if '"create"' in line) - 1
     counted = find(watcher.read(), 'weft_promises_total', name='request', result='resolved')
     expect(f'of {created} requests {counted} are counted: not twice', counted < created, True)
@@ -254,12 +254,12 @@ def label_names_are_limited_in_number():
                 sys.exit(f'{path} is there for {host}')
         except urllib.error.HTTPError as error:
             expect(f'{path} for {host}', error.code, status)
-    # weft serve has the same numbers, if it is asked for them.
+    # weft serve gives the same numbers if it is started with --metrics.
     for options in ['--metrics'], []:
         page = start(weft, 'serve', *options, 'names/many', stdout=subprocess.PIPE)
         url = urllib.parse.urlparse(page.stdout.readline().strip())
         try:
-            # The page answers before it has read the whole trace.
+            # weft serve answers before it has read the whole trace, so the value may come later.
             until('the strange name', lambda: find(parse(fetch(f'{url.scheme}://{url.netloc}/metrics')[1])[0],
                                                    'weft_promises_total', name='quote " backslash \\ line', result='resolved') == 1)
         except urllib.error.HTTPError as error:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""newest_test.py WEFT STEPS: of a large ring that is recorded weft serve gives the newest events, and whoever asks gets all.
+"""newest_test.py WEFT STEPS: weft serve gives the newest events of a large ring that is being recorded, and all events on request.
 SPDX-License-Identifier: ISC"""
 
 import json
@@ -12,7 +12,7 @@ import urllib.request
 
 WEFT, STEPS = (os.path.abspath(path) for path in sys.argv[1:3])
 PROGRAM = './program'
-TASKS = 60000  # of five events: more than the minimum of a window
+TASKS = 60000  # each task records five events, so these have more events than the smallest window
 
 
 def weft(*args):
@@ -24,7 +24,7 @@ def events_of(path):
 
 
 def waits_of(path):
-    """Returns the waits, without their start times."""
+    """Returns the names of each waiting promise and of the promise it awaits."""
     waits = [json.loads(line) for line in weft('waits', '--json', path).splitlines()]
     return [(wait['name'], wait['awaited']) for wait in waits]
 
@@ -61,7 +61,7 @@ class Server:
         self.url = self.process.stdout.readline().strip()
 
     def get(self, path, name):
-        """Stores the trace under that name; returns whether it is only the newest part."""
+        """Stores the answer of the server as file `name`; returns whether the answer has only the newest events."""
         with urllib.request.urlopen(self.url + path, timeout=120) as answer, open(name, 'wb') as file:
             file.write(answer.read())
             return 'newest' in answer.headers['ETag']
@@ -88,13 +88,13 @@ def check_newest_events(program, server):
     assert server.get('trace-1', 'newest')
     few, many = events_of('newest'), events_of('ring')
     assert 250000 <= few <= 650000 and few < many / 2, (few, many)
-    # to the last event both have the same; state from before the window is kept
+    # both traces end with the same events, and the window has kept the waits that began before it
     newest, everything = weft('events', 'newest').splitlines(), weft('events', 'ring').splitlines()
     assert without_times(newest[-200000:]) == without_times(everything[-200000:])
     assert waits_of('newest') == waits_of('ring') == [('task 1 "client"', 'condition 2 "gate"')], (waits_of('newest'), waits_of('ring'))
     assert not server.get('trace-1?whole=1', 'whole')
     assert events_of('whole') == many
-    if find_gate_site('ring')['function']:  # weft can name functions; a browser has no file of the program
+    if find_gate_site('ring')['function']:  # weft serve must send the names of functions, because a browser has no file of the program
         os.rename(PROGRAM, PROGRAM + '.gone')
         places = [find_gate_site(path)['function'] for path in ('newest', 'whole')]
         os.rename(PROGRAM + '.gone', PROGRAM)

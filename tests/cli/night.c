@@ -1,6 +1,6 @@
-/* night.c: night COUNT: a server that runs overnight.  It answers a request each millisecond until its standard input ends. Since
- * its start a report waits for a query, which waits for an answer that never comes, COUNT clients wait for a gate, and one label
- * contains terminal control sequences.  SPDX-License-Identifier: ISC */
+/* night.c: night COUNT: a server that runs overnight.  It answers a request each millisecond until its standard input ends. From
+ * its start on, a report waits for a query, which waits for an answer that never comes, and COUNT clients wait for a gate.  One
+ * label contains terminal control sequences.  SPDX-License-Identifier: ISC */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

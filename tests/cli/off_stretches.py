@@ -19,8 +19,8 @@ def first_ns(trace):
 
 
 def off_stretches(trace):
-    """(tid, since, ready, until, 'preempted', 'blocked' or 'disk') by time, in ns since the first event; nobody knows what became of the last
-    after the kernel's last word."""
+    """Returns [(tid, since, ready, until, 'preempted', 'blocked' or 'disk')] by time, in ns since the first event.
+    An interval that is open at the end lasts until the last event of the kernel."""
     out = subprocess.run(['babeltrace2', '--clock-seconds', trace], capture_output=True, text=True, check=True, timeout=120).stdout
     found, off, time = [], {}, 0
     begin = first_ns(trace)

@@ -1,6 +1,6 @@
-"""otlp_decode.py: reads messages of OTLP, strictly, and compares them with what @opentelemetry/otlp-transformer of npm reads.
+"""otlp_decode.py: reads messages of OTLP, rejects unknown fields, and compares the result with that of @opentelemetry/otlp-transformer of npm.
 
-The names and numbers of the fields are those of the published definitions (opentelemetry-proto).
+Names and numbers of the fields come from the published definitions (opentelemetry-proto).
 SPDX-License-Identifier: ISC"""
 import base64
 import json
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
-# Message: field: name, type, whether it is repeated.
+# Message: number of a field: (its name, its type, whether the field is repeated).
 FIELDS = {
     'request': {1: ('resource_spans', 'resource_spans', True)},
     'resource_spans': {1: ('resource', 'resource', False), 2: ('scope_spans', 'scope_spans', True)},
@@ -91,7 +91,7 @@ for (const line of require('fs').readFileSync(0, 'utf8').trim().split('\\n'))
 
 
 def compare_with_transformer(messages):
-    """Compares with the package in the folder WEFT_OTLP_TRANSFORMER, which tests do not fetch."""
+    """Compares the messages with what the package in the folder WEFT_OTLP_TRANSFORMER reads; without the folder, nothing is compared."""
     package = os.environ.get('WEFT_OTLP_TRANSFORMER')
     if not package:
         print('WEFT_OTLP_TRANSFORMER names no package of npm: only the decoder of this test reads the messages')

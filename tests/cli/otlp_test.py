@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""otlp_test.py WEFT: requests of a Node.js server arrive as spans at a receiver of OpenTelemetry, each once, whatever the
-receiver does; weft convert --to=otlp writes the same spans.
+"""otlp_test.py WEFT: each request of a Node.js server arrives once as a span at an OpenTelemetry receiver, even if the receiver is busy or fails;
+   weft convert --to=otlp writes the same spans.
 
 SPDX-License-Identifier: ISC"""
 import http.server
@@ -41,7 +41,7 @@ process.stdin.on('end', () => server.close()).resume();
 
 
 class Receiver:
-    """A receiver whose next answers are those of a list: a status, seconds to wait, and the body."""
+    """A receiver of spans.  Its next answers are in a list of (status, seconds to wait, body)."""
 
     def __init__(self, port=0):
         self.taken, self.answers, self.tries, self.lock = [], [], 0, threading.Lock()
@@ -81,7 +81,7 @@ def start_watch(url):
 
 
 def end_watch(watch):
-    """Returns the counts that the watcher prints, and all that it printed."""
+    """Ends the watcher; returns the counts of spans that it prints, and its whole output."""
     watch.send_signal(signal.SIGTERM)
     said = watch.communicate(timeout=PATIENCE)[1]
     counts = re.search(r'spans: (\d+) sent, (\d+) taken without confirmation, (\d+) rejected, (\d+) lost', said)
@@ -123,7 +123,7 @@ def every_span_arrives_once():
     expect('the file is read in the trace of the request', any(span['attributes']['weft.kind'] == 'fs' for span in inner), True)
     expect('a request refers to its connection', [link['attributes']['weft.link'] for link in request['links']].count('created by'), 1)
 
-    # The receiver is busy, fails, answers with something else, and refuses one span.
+    # The receiver is busy, fails, answers with HTML, rejects one span of a message, and refuses a message.
     for path, answer in (('/busy', (429, 0, b'')), ('/down', (503, 0, b'later')), ('/strange', (200, 0, b'<html>')), ('/partly', (200, 1, b'\n\x02\x08\x01')), ('/refused', (400, 0, b''))):
         before = receiver.tries
         with receiver.lock:
@@ -154,8 +154,8 @@ def every_span_arrives_once():
     compare_with_transformer([body for _, _, body in receiver.taken] + [whole])
 
 
-def a_receiver_that_is_down_loses_nothing_uncounted():
-    port = Receiver()  # for a free port
+def spans_lost_while_the_receiver_is_down_are_counted():
+    port = Receiver()  # gives a free port, at which no receiver listens until later
     port.server.server_close()
     port.server.shutdown()
     watch = start_watch(port.url)
@@ -189,5 +189,5 @@ with tempfile.TemporaryDirectory() as place:
     every_span_arrives_once()
     shutil.rmtree('all')
     os.mkdir('all')
-    a_receiver_that_is_down_loses_nothing_uncounted()
+    spans_lost_while_the_receiver_is_down_are_counted()
     os.chdir('/')

@@ -27,7 +27,7 @@ static void answer(weft_id loop)
 	weft_run(loop);
 }
 
-/* A request is ready while another one computes. */
+/* Request "greedy" computes for 300 ms while request "delayed" is ready. */
 static void stall(weft_id loop)
 {
 	weft_id greedy = WEFT_CREATE(WEFT_KIND_REQUEST), patient = WEFT_CREATE(WEFT_KIND_REQUEST),
@@ -44,7 +44,7 @@ static void stall(weft_id loop)
 	weft_run(loop);
 }
 
-/* It waits for a condition that was signalled before. */
+/* A task waits for a condition that was signalled before the wait. */
 static void lose_a_wakeup(weft_id loop)
 {
 	weft_id condition = WEFT_CREATE(WEFT_KIND_CONDITION), waiter = WEFT_CREATE(WEFT_KIND_TASK);
@@ -69,7 +69,7 @@ static void spin(weft_id loop, struct pollfd *input)
 	weft_run(loop);
 }
 
-/* More than weft watch looks at in one piece. */
+/* Records more requests than weft watch reads in one go. */
 static void burst(weft_id loop)
 {
 	for (int i = 0; i < 400000; i++)
@@ -85,7 +85,7 @@ static void answer_as(weft_id loop, const char *name)
 	weft_run(loop);
 }
 
-/* Requests with 300 different names, and one with a name that texts must escape. */
+/* Answers requests with 300 different names, and a request whose name has characters that need escapes in metrics. */
 static void use_names(weft_id loop)
 {
 	answer_as(loop, "quote \" backslash \\ line");

@@ -1,10 +1,10 @@
-"""perfetto_fields.py: reads the messages of a Perfetto trace, with the fields that weft may write.  SPDX-License-Identifier: ISC"""
+"""perfetto_fields.py: reads the messages of a Perfetto trace, and rejects fields that weft never writes.  SPDX-License-Identifier: ISC"""
 
 import collections
 import struct
 
 VARINT, FIXED64, BYTES = 0, 1, 2
-# Fields that may be written: message, number, wire type, and the nested message.
+# The fields that weft may write: message, number, wire type, and the nested message.
 KNOWN = {
     'Trace': {1: (BYTES, 'Packet')},
     'Packet': {6: (BYTES, 'Clocks'), 8: (VARINT, None), 10: (VARINT, None), 11: (BYTES, 'Event'), 12: (BYTES, 'Interned'), 13: (VARINT, None), 60: (BYTES, 'Track'), 66: (BYTES, 'Sample')},
@@ -41,7 +41,7 @@ def varint(data, at):
 
 
 def message(data, kind):
-    """Returns the fields by number, each a list."""
+    """Returns {number of a field: list of its values}."""
     found, at = collections.defaultdict(list), 0
     while at < len(data):
         key, at = varint(data, at)

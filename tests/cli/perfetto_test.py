@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""perfetto_test.py WEFT GENERATE ARP: weft convert --to=perfetto against weft dump of the same trace.
+"""perfetto_test.py WEFT GENERATE ARP: weft convert --to=perfetto writes the same facts as weft dump of the same trace.
 
-The rules are those by which Perfetto's importer drops or misplaces what it is given, read in its source; it says nothing then.
+Perfetto's importer silently drops or misplaces events that break its rules.  The test checks these rules, which are taken from its source.
 SPDX-License-Identifier: ISC"""
 
 import collections
@@ -58,7 +58,7 @@ class Picture:
                 for number in event[10]:
                     assert number in self.names, 'a name is told before it is used'
                 events.append((packet[8][0], order, event))
-        # The importer sorts by time, and keeps the order of events at one time.
+        # The importer sorts events by time, and keeps the order of the file for events of the same time.
         events.sort(key=lambda e: e[:2])
         self.origin = packets[0][8][0]
         opened, flows = collections.defaultdict(list), {}
@@ -105,7 +105,7 @@ class Picture:
 
 
 def owner(mark):
-    """Returns the promise of a line."""
+    """Returns the promise of a slice or of the slice around it."""
     while mark['inside']:
         mark = mark['inside']
     return mark['notes']['promise']
@@ -116,7 +116,7 @@ def compare(trace, *more):
     said = run('convert', trace, '--to=perfetto', '-o', out, *more).stderr.decode()
     picture = Picture(out)
     assert picture.largest_set() <= MOST_SET
-    if 'odd' in trace:  # several promises may have one id
+    if 'odd' in trace:  # in an odd trace, several promises may have one id
         return picture, []
     dump = [json.loads(line) for line in run('dump', '--json', '--no-simplify', trace).stdout.splitlines()]
     promises = {d['promise']: d for d in dump if 'promise' in d and d['row'] is not None}
@@ -160,7 +160,7 @@ def test_perfetto_file_has_the_promises_runs_and_counters_of_the_model():
 
 
 def test_perfetto_arrows_lead_from_inputs_to_the_runs_that_read_them():
-    """Arrows lead from the input's line to the run that reads it."""
+    """Each arrow between a promise and a run leads from an input to the run that reads this input."""
     trace = os.path.join(folder, 'random-1')
     picture, _ = compare(trace)
     events = [json.loads(line) for line in run('events', '--json', trace).stdout.splitlines()]
@@ -181,7 +181,7 @@ def test_perfetto_arrows_lead_from_inputs_to_the_runs_that_read_them():
 
 
 def test_arrows_of_a_promise_with_many_readers_are_limited():
-    """A click on a promise with a thousand readers reaches 100; the others are counted."""
+    """A promise with 1000 readers gets at most 100 arrows, and weft prints how many promises have too many."""
     trace = os.path.join(folder, 'flock-1')
     done = run('convert', trace, '--to=perfetto', '-o', os.path.join(folder, 'x'))
     assert b'100 arrows; a click reaches at most 101 slices' in done.stderr, done.stderr
@@ -204,7 +204,7 @@ def test_flows_path_option_writes_only_arrows_of_the_critical_path():
 
 
 def of_kind(picture, kind):
-    """Returns its slices, with the names of their tracks."""
+    """Returns the slices of this kind, each with the name of its track."""
     return [(picture.tracks[s['track']][2][0], s['begin'], s['end'], s['name']) for s in picture.slices if s['kind'] == kind]
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""process_test.py WEFT ARP: a verb that reads one trace takes the number of a process that records, into files or in memory.
+"""process_test.py WEFT ARP: a verb that reads one trace also takes the id of a process that records into files or into its memory.
 
 SPDX-License-Identifier: ISC"""
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""save_test.py WEFT GENERATE PROGRAM: copies of traces, also of one that is being recorded, have what the trace has.
+"""save_test.py WEFT GENERATE PROGRAM: a copy of a trace, also of one that is being recorded, has the same events as the trace.
 
 PROGRAM N records about N events in three OS threads.  SPDX-License-Identifier: ISC"""
 import gzip
@@ -30,12 +30,12 @@ def expect(what, got, wanted):
 
 
 def count_of(events):
-    """Counts the events without those that depend on the machine's load."""
+    """Returns the number of events except `round` events, whose number depends on the load of the machine."""
     return sum(b'round' not in line for line in events.splitlines())
 
 
 def only_trace_in(directory):
-    """Returns the only trace of a weft record directory."""
+    """Returns the path of the only trace in a directory of weft record."""
     name, = os.listdir(directory)
     return os.path.join(directory, name)
 
@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('no OUT', run(weft, 'save', 'native', status=2), 'weft save: no output; use -w OUT\n')
     expect('no folder', run(weft, 'save', 'native', '-w', 'none/x', status=2), 'weft: none/x: No such file or directory\n')
 
-    # weft record: the command's own exit status and output, and a trace for each process.
+    # weft record exits with the status of the command, adds nothing to its output, and makes a trace for each process.
     told = run(weft, 'record', '-o', 'by-command', '--mode=grow', '--', program, '60000')
     expect('what record prints', told, b'')
     expect('all is there', count_of(run(weft, 'events', only_trace_in('by-command'))), 60000)
@@ -81,7 +81,7 @@ with tempfile.TemporaryDirectory() as place:
     told = run(weft, 'record', '--overwrite', '-o', 'by-command', '--', *script, status=7)
     trace = only_trace_in('by-command')
     span, told = re.match(f'weft: {trace}: ([0-9.]+ [mu]?s), ((?s:.*))', told).groups()
-    # Events that depend on the machine's load may have been added.
+    # On a busy machine, the trace may have up to 9 more events.
     expect('another place', re.sub('^60[0-9] ', '600 ', told), f'600 events of 4 OS threads, 0 lost\nweft: show it: weft {trace}\n')
     told = run(weft, 'record', '--', 'sh', '-c', 'kill -9 $$', status=137)
     expect('nothing', told.startswith('weft: sh recorded nothing: '), True)
@@ -90,7 +90,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('none', run(weft, 'record', '--', './none', status=127), 'weft: ./none: No such file or directory\n')
     expect('no size', run(weft, 'record', '--size=4x', '--', 'true', status=2), 'weft record: not a size: --size=4x; use a number of bytes, optionally with K, M or G\n')
 
-    # Adjacent packets, as in a buffer, become a directory that other tools read.
+    # weft save makes a CTF directory, which other tools can read, from a file of adjacent packets, such as an image of a buffer.
     subprocess.run([program, '60000'], env={**os.environ, 'WEFT_TRACE': 'recorded'}, check=True)
     events = run(weft, 'events', '--json', 'recorded')
     with open('image', 'wb') as image:
@@ -103,7 +103,7 @@ with tempfile.TemporaryDirectory() as place:
         theirs = subprocess.run(['babeltrace2', 'image.copy'], capture_output=True, text=True, check=True)
         expect('babeltrace2 complains', theirs.stderr, '')
 
-    # The same at any place of a memory image; pages get the packets, not the image.
+    # weft finds the packets at any place in a memory image; a page contains only the packets, not the rest of the image.
     with open('image', 'rb') as image, open('memory', 'wb') as memory:
         memory.write(b'\xc1\x1f' * 5000 + image.read() + b'\xfc\xc1' * 5000)
     expect('a memory', count_of(run(weft, 'events', '--json', 'memory')), 60000)
@@ -120,7 +120,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('another UUID', run(weft, 'save', 'memory', '--ring=0000-1', '-w', 'x', status=2),
            'weft: memory: the image contains no ring buffer with that UUID\n')
 
-    # Copies of wrapping rings: each is complete, and does not change.
+    # Each copy of a wrapping ring is complete, and does not change after it was made.
     recorder = subprocess.Popen([program, '4000000000'], env={**os.environ, 'WEFT_TRACE': 'live,size=128k,packets=16'})
     try:
         while not os.path.exists('live/stream-3-15'):
@@ -132,7 +132,7 @@ with tempfile.TemporaryDirectory() as place:
             run(weft, 'save', 'live', '-w', f'live.{i}')
             copies.append(run(weft, 'events', '--json', f'live.{i}'))
         for i, events in enumerate(copies):
-            # The ring has 16 packets of some 600 events.  A slow reader loses many to the recorder, and a part of one is too few.
+            # The ring has 16 packets of some 600 events each.  The recorder may overwrite many packets while a slow copy is made, but a copy needs 300 events.
             if len(events.splitlines()) < 300 or (i and events == copies[i - 1]):
                 sys.exit(f'copy {i} has {len(events.splitlines())} events, or those of the one before')
             expect('a copy changes', run(weft, 'events', '--json', f'live.{i}'), events)

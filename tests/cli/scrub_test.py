@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""scrub_test.py WEFT GENERATE ARP DEADLOCK [HTTP-SERVER]: what leaves the machine: copies without a name in them, and copies of the end
-alone.
+"""scrub_test.py WEFT GENERATE ARP DEADLOCK [HTTP-SERVER]: copies that may leave the machine: weft save --scrub removes all names,
+   and weft save --last keeps only the end of a trace.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -18,14 +18,14 @@ weft, generate, arp, deadlock, *servers = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 60
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'promise'))
 from http_server import Server, get  # noqa: E402  # pylint: disable=wrong-import-position
-# docs/record-server.md lists these: texts of weft and its adapters, complete ones and prefixes.
+# Texts of weft and its adapters that --scrub keeps, as docs/record-server.md lists them: whole texts, and two prefixes.
 OWN_TEXTS = {'cancelled', 'started again', 'end of input'}
 OWN_FRONT = 'from '
 OWN_ADDRESS = '127.'
-MAGIC = 'weft'  # in the header of each packet
-# Numbers of the recorder and the kernel, names of libc calls.
+MAGIC = 'weft'  # a word in the header of each packet
+# Details whose texts are numbers of the recorder or the kernel, or names of libc calls.
 NUMBERS = ('round', 'stack', 'blocked', 'died', 'place')
-# Metadata values that describe the format.
+# Names of metadata values that describe the format, not the program.
 FORMAT = ('domain', 'tracer_name', 'clock_source', 'clock_measured', 'mode', 'state', 'stream_packets')
 
 
@@ -46,7 +46,7 @@ def expect(what, got, wanted):
 
 
 def texts_of(value, out):
-    """Collects all texts of the trace in a JSON object."""
+    """Adds all texts from the trace in a JSON value to the set `out`."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if isinstance(inner, str):
@@ -84,11 +84,11 @@ def readable_bytes(directory):
 
 
 def words_of(trace):
-    """Returns each text of a trace, and all words in it."""
+    """Returns each text of a trace, and the words of each text."""
     texts, out = set(), set()
     for event in weft_json('events', trace):
         if event.get('what') == 'connection':
-            event['text'] = event['text'].partition(' ')[2]  # without the protocol, which stays
+            event['text'] = event['text'].partition(' ')[2]  # leaves out the protocol, which --scrub keeps
         if event.get('what') not in NUMBERS:
             texts_of(event, texts)
     for line in weft_json('info', trace):
@@ -105,7 +105,7 @@ def findings(trace):
 
 
 def shapes(trace):
-    """Returns each type without its name: counts and durations."""
+    """Returns counts and durations of each type of promise, without its name."""
     return sorted(json.dumps({key: value for key, value in sort.items() if not isinstance(value, str) and key != 'site'}, sort_keys=True)
                   for sort in weft_json('stats', trace))
 
@@ -130,7 +130,7 @@ def pending(trace):
 
 
 def ask(path, *questions):
-    """Sends each question to a server once it listens, and reads a response."""
+    """Waits until a server listens; then sends each question and reads a response to it."""
     end = time.monotonic() + PATIENCE
     while True:
         try:
@@ -182,7 +182,7 @@ def script(name, *command):
 
 def whole(name):
     inner = [folder for folder, _, files in os.walk(name) if 'metadata' in files]
-    if len(inner) > 1:  # uvloop of Debian 13 calls libuv in a child that is to start a program: its trace has the OS thread only
+    if len(inner) > 1:  # uvloop of Debian 13 calls libuv in a child before the child starts a program; the trace of this child has only its OS thread
         inner = [folder for folder in inner if len([line for line in weft_json('dump', folder) if line.get('promise', -1) > 0]) > 1]
     expect(f'{name}: traces', len(inner), 1)
     run(weft, 'save', '--scrub', inner[0], '-w', name + '.copy')
@@ -190,7 +190,7 @@ def whole(name):
 
 
 def serve(name, *command):
-    """A server as it is installed, with secrets in its requests; skipped if it is not installed."""
+    """Records an installed server that gets requests with secrets, and checks its scrubbed copy; skipped if the server is not installed."""
     if not shutil.which(command[0]):
         print(f'{command[0]} is not installed')
         return
@@ -213,7 +213,7 @@ with tempfile.TemporaryDirectory() as place:
     piped = run(weft, 'save', '--scrub', 'r1', '-w', '-')
     expect('through a pipe', run(weft, 'events', '--json', '-', stdin=piped), run(weft, 'events', '--json', 's1'))
 
-    # Findings about faulty programs are the same.
+    # weft explain has the same findings for the scrubbed copy of a faulty program.
     subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': 'arp'}, check=False, capture_output=True)
     run(weft, 'save', '--scrub', 'arp', '-w', 'arp.copy')
     is_scrubbed('arp', 'arp.copy')
@@ -225,7 +225,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--scrub', 'named', '-w', 'nameless')
     expect('the command line', [word in contents('nameless') for word in (b'alice', b'bobs')], [False, False])
 
-    # A directory with a trace, a session and copies of these: everything is read once.
+    # If a directory has a trace, a session and copies of both, each event is read once.
     os.makedirs('both-of/session')
     subprocess.run([arp, 'bad'], env={**os.environ, 'WEFT_TRACE': 'both-of/arp-%p'}, check=False, capture_output=True)
     subprocess.run([arp, 'good'], env={**os.environ, 'WEFT_TRACE': 'both-of/session/arp'}, check=True, capture_output=True)
@@ -239,7 +239,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('all of it', len([one for one in weft_json('events', 'both-of') if one['op'] != 'end']), sum(events))
     expect('the one of a session is opened', weft_json('dump', 'both-of/session')[0]['trace']['events'], events[1])
 
-    # Servers: files, addresses, keys, users.
+    # Traces of servers contain names of files, addresses, keys and users.
     serve('redis', 'redis-server', '--port', '0', '--unixsocket', os.path.abspath('redis.socket'), '--save', '', '--dir', place)
     serve('memcached', 'memcached', *(['-u', 'root'] if os.getuid() == 0 else []), '-s', os.path.abspath('memcached.socket'))
     for server in servers:
@@ -253,19 +253,19 @@ with tempfile.TemporaryDirectory() as place:
         expect('what was asked is there', [word in contents('http') for word in (b'secret', b'alice')], [True, True])
         is_scrubbed('http', 'http.copy')
 
-    # Unmodified programs of libuv: paths with every pattern for which weft searches texts, timers, processes, sockets.
+    # Unmodified programs of libuv, with timers, processes, sockets, and paths that contain each word for which weft searches texts.
     path = '/bobs-notfound/asleep-12345678/Cancelled-garbage-14045'
     script('node', 'node', '-e', NODE.replace('PATH', path))
     if not subprocess.run(['/usr/bin/python3', '-c', 'import uvloop'], check=False, capture_output=True).returncode:
         script('uvloop', '/usr/bin/python3', '-c', UVLOOP.replace('PATH', path))
 
-    # The missing program files are mentioned once, for all files and all copies.
+    # One line says that program files are missing, for all files of all copies together.
     copies = [name for name in ('memcached.copy', 'node.copy', 'uvloop.copy') if os.path.exists(name)]
     for some in [copies, *([name] for name in copies)] if copies else []:
         said = [line for line in subprocess.run([weft, 'info', *some], capture_output=True, check=False, text=True).stderr.splitlines() if 'here or can' in line]
         expect(f'what is not here of {some}', (len(said), said[0].startswith(f'weft: {some[0]}: ')), (1, True))
 
-    # The end alone.
+    # --last copies only the end of a trace.
     for trace in 'r1', 'r2', 'r3', 'arp':
         whole, ends = weft_json('dump', trace)[0]['trace'], pending(trace)
         run(weft, 'save', '--last=1ms', trace, '-w', 'end')
@@ -290,7 +290,7 @@ with tempfile.TemporaryDirectory() as place:
     run(weft, 'save', '--last=1000s', 'r1', '-w', 'all')
     expect('all of it', run(weft, 'events', '--json', 'all'), run(weft, 'events', '--json', 'r1'))
 
-    # A deadlock without further events is found in the rest.
+    # A deadlock is still found in a copy of the last us, although its promises have no event there.
     subprocess.run([deadlock], env={**os.environ, 'WEFT_TRACE': 'stuck'}, check=False, capture_output=True, timeout=60)
     before = [finding for finding in findings('stuck') if finding['finding'] in ('deadlock', 'cycle')]
     expect('the deadlock', len(before), 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""serve_test.py WEFT GENERATE: weft serve among those who mean it no good.  SPDX-License-Identifier: ISC"""
+"""serve_test.py WEFT GENERATE: weft serve refuses malicious requests.  SPDX-License-Identifier: ISC"""
 
 import os
 import re
@@ -21,7 +21,7 @@ def expect(what, got, wanted):
 
 
 class Server:
-    """weft serve, while the context lasts."""
+    """A weft serve process that runs while the context lasts."""
 
     def __init__(self, *args):
         self.process = subprocess.Popen([WEFT, 'serve', *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -83,7 +83,7 @@ def idle_connections_do_not_block_others(trace):
             if i % 100 == 50:
                 expect('among idle connections', server.ask('')[0], 200)
         expect('behind 300 idle connections', server.ask('')[0], 200)
-        # A client that has shown the token once stays connected.
+        # A client that has sent the token once needs no token in later requests of the connection.
         kept.sendall(request)
         while b'HTTP/1.1 200' not in (answer := kept.recv(1 << 20)):
             if not answer:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""several_test.py WEFT MAKE_FLEET: several traces as one, by every verb; weft merge; what weft info says of their clocks.
+"""several_test.py WEFT MAKE_FLEET: every verb reads several traces as one; weft merge; the report of weft info about their clocks.
 
 SPDX-License-Identifier: ISC"""
 import gzip
@@ -37,7 +37,7 @@ def parse_json_lines(text):
 
 
 def test_several_traces_share_one_picture():
-    """All promises of each trace, with any way to name them: operands, their directory, a merged file of weft merge."""
+    """Several traces have all promises of each trace, whether they are named one by one, as their directory, or as a folder of weft merge."""
     run(make_fleet, 'all', '3', '60')
     names = [f'all/{i}' for i in range(3)]
     alone = sum(sum('promise' in line for line in parse_json_lines(run(weft, 'dump', '--json', name)[0])) - 1 for name in names)
@@ -48,7 +48,7 @@ def test_several_traces_share_one_picture():
     run(weft, 'merge', *names, '-o', 'merged')
     check('each has a folder', sorted(os.listdir('merged')) == ['000-program@host0', '001-program@host1', '002-program@host2'], os.listdir('merged'))
     check('merged', run(weft, 'dump', '--json', 'merged')[0] == together)
-    # A scrubbed copy has no names, and the same transfers between the hosts.
+    # A scrubbed copy has no names, but the same messages between the hosts.
     run(weft, 'merge', '--scrub', *names, '-o', 'scrubbed')
     told = [[parse_json_lines(run(weft, *words)[0]) for words in (('info', '--json', folder), ('waits', '--json', folder))] for folder in ('all', 'scrubbed')]
     check('as many messages', told[0][0][-1]['messages'] == told[1][0][-1]['messages'] > 0, told[1][0][-1])
@@ -70,12 +70,12 @@ def test_several_traces_share_one_picture():
     run(weft, 'render', 'all', '-o', 'all.svg')
     with open('names.svg', encoding='utf-8') as a, open('all.svg', encoding='utf-8') as b:
         check('one picture', a.read() == b.read())
-    # The clock is that of the first operand.
+    # The first trace on the command line gives the reference clock.
     check('the other order', [part['host'] for part in parse_json_lines(run(weft, 'info', '--json', 'all/1', 'all/0')[0])[-1]['parts'] if part['clock'] == 'same'] == ['host1'])
 
 
 def test_page_of_several_traces_shows_all_of_them():
-    """One picture of all traces in a page and from a web server; --compare has one of each.  An archive of several traces goes through a pipe."""
+    """weft html makes one picture of all traces, and with --compare one of each; an archive of several traces can be read from a pipe."""
     with tarfile.open('merged.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('moved')
     promises = [line for line in parse_json_lines(run(weft, 'dump', '--json', 'all')[0]) if 'promise' in line]
@@ -105,7 +105,7 @@ def test_page_of_several_traces_shows_all_of_them():
 
 
 def test_info_reports_the_error_bounds_of_clocks():
-    """Matched and unmatched connections, messages, bound, rate."""
+    """weft info --json has the numbers of matched and unmatched connections and of messages, the error bound and the rate of each pair of clocks."""
     with tarfile.open('one.tar', 'w', format=tarfile.USTAR_FORMAT) as archive:
         archive.add('all/1')
     with open('one.tar', 'rb') as archive:
@@ -126,7 +126,7 @@ def test_info_reports_the_error_bounds_of_clocks():
 
 
 def test_traces_whose_clocks_cannot_be_aligned_are_reported():
-    """One line says which and why, nothing is written, and each alone can be read."""
+    """One line names the traces and the reason, no output is written, and each trace can still be read alone."""
     for fault, why in ('nat', '(NAT?)'), ('late', 'negative time'), ('one-way', 'bytes in both directions'), ('jumps', 'more bytes were read than written'):
         run(make_fleet, fault, '2', '60', '5', fault)
         for words in ('dump', fault), ('info', f'{fault}/0', f'{fault}/1'), ('merge', fault, '-o', 'never'), ('render', fault, '-o', 'never'):
@@ -134,7 +134,7 @@ def test_traces_whose_clocks_cannot_be_aligned_are_reported():
             check(fault, (why in said or words[0] == 'render') and said.count('\n') == 1, words, said)
         check('nothing is written', not os.path.exists('never'))
         run(weft, 'dump', f'{fault}/1')
-    # Another connection aligns them: an impossible one is reported nevertheless, by every verb.
+    # A connection with impossible positions is reported by every verb, even if another connection aligns the clocks.
     run(make_fleet, 'doubtful', '2', '60', '5', 'one-jumps')
     for words in ('dump', 'doubtful'), ('waits', 'doubtful/0', 'doubtful/1'), ('render', 'doubtful', '-o', 'doubtful.svg'):
         said = run(weft, *words)[1]
@@ -152,7 +152,7 @@ def test_traces_whose_clocks_cannot_be_aligned_are_reported():
 
 
 def test_two_machines_with_equal_boot_ids_are_refused():
-    """Containers have their own names and the clock of their machine; two machines with one boot id have different clocks."""
+    """Two hosts with the same boot id may be containers with one clock, which is exact; or two machines with different clocks, which weft refuses."""
     for folder, fault in ('containers', 'same-clock'), ('clones', 'sound'):
         run(make_fleet, folder, '2', '60', '9', fault)
         for i in range(2):
@@ -169,7 +169,7 @@ def test_two_machines_with_equal_boot_ids_are_refused():
 
 
 def test_kernel_events_of_two_hosts_are_aligned():
-    """An OS thread has the same number on both machines: kernel events of one machine do not belong to the other."""
+    """If OS threads of two machines have the same number, kernel events of one machine are not given to the thread of the other."""
     run(make_fleet, 'kernels', '2', '60', '5')
     for i in range(2):
         with open(f'kernels/{i}/stream-0-0', 'rb') as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sqlite_test.py WEFT GENERATE ARP DOCS/SQL.MD: weft convert --to=sqlite against weft dump and explain of the same trace; the questions
-of the documentation are asked.  SPDX-License-Identifier: ISC"""
+"""sqlite_test.py WEFT GENERATE ARP DOCS/SQL.MD: weft convert --to=sqlite writes the facts of weft dump and weft explain;
+   the queries of the documentation work.  SPDX-License-Identifier: ISC"""
 
 import json
 import os
@@ -70,7 +70,7 @@ for shape in ('random', 'alive', 'waits', 'flock', 'crowd', 'tail'):
     subprocess.run([generate, shape, '--events=4k', '--format=native', '-o', shape], check=True)
     compare(shape).close()
 
-# Kernel events, as babeltrace2 lists them.
+# The database has the same kernel events as babeltrace2 prints.
 subprocess.run([generate, 'crowd', '--events=20k', '--kernel=500', '--format=native', '-o', 'kernel'], check=True)
 db = compare('kernel')
 offs = db.execute('SELECT tid, start_ns, ready_ns, end_ns, why FROM off ORDER BY tid, start_ns').fetchall()

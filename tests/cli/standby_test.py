@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""standby_test.py WEFT HTTP-SERVER: programs that stand by are told to record, and to stop.  WEFT_TEST_MANY=10000 does so as often,
-WEFT_TEST_KILLS=500 kills them as often meanwhile; WEFT_TEST_ONLY=killed runs the test of that name alone.
+"""standby_test.py WEFT HTTP-SERVER: weft on and weft off start and stop recording in programs that stand by.
+   WEFT_TEST_MANY=10000 is the number of starts, WEFT_TEST_KILLS=500 the number of killed programs;
+      WEFT_TEST_ONLY=killed runs only the tests with that word in their name.
 SPDX-License-Identifier: ISC"""
 import contextlib
 import json
@@ -43,18 +44,18 @@ def standby_row(pid):
 def runs_here(pid):
     try:
         return os.readlink(f'/proc/{pid}/cwd') == os.getcwd()
-    except OSError:  # a process of another test has ended
+    except OSError:  # the process, which belongs to another test, has ended
         return False
 
 
 def standby_pids():
-    """Returns the standby processes of this test's folder."""
+    """Returns the ids of the processes of this test that stand by."""
     rows = map(json.loads, run_without_error('on', '--json').splitlines())
     return [row['pid'] for row in rows if runs_here(row['pid'])]
 
 
 def complete_info(trace):
-    """Returns the output of weft info, and checks that everything was counted and nothing is torn."""
+    """Returns the facts of weft info --json; fails if events were lost or bytes of the trace were skipped."""
     known, = map(json.loads, run_without_error('info', '--json', trace).splitlines())
     expect(f'{trace}: skipped', known['skipped_count'], 0)
     lost = [known["lost_no_stream"]] + [s[key] for s in known["streams"] for key in ("lost_full", "lost_nested")]
@@ -63,7 +64,7 @@ def complete_info(trace):
 
 
 class Load:
-    """Endless requests until the context ends; they also end with the server."""
+    """A client that sends requests until the context or the server ends."""
 
     def __init__(self, address):
         self.server, self.goes_on = address, True
@@ -97,7 +98,7 @@ def programs_are_recorded_one_after_another():
             expect('it records already', run_without_error('on', 'http-server', '--size=2M', '--wait=60s').split()[-1], os.path.abspath('one.2'))
             run_without_error('off', pid, '--wait=60s')
         expect('again', run('off', pid).stderr, f'weft: process {pid} is not recording\n')
-        # It sleeps: it starts recording with its next event.
+        # A sleeping program starts to record at its next event.
         told = run('on', pid, '--wait=1ms')
         expect('it sleeps', (told.returncode, 'has recorded no event since the request' in told.stderr), (0, True))
         program.ask(get('/f.txt'))
@@ -105,7 +106,7 @@ def programs_are_recorded_one_after_another():
         program.end()
     for trace in 'one', 'one.2', 'one.3':
         expect(f'{trace}: it is over', 'unfinished' in complete_info(trace) and complete_info(trace)['unfinished'], False)
-    # The server had run for long: its inputs were recorded at once.
+    # The recording begins with the promises that were pending already, such as the accept and the signal of the server.
     waits = {row['kind'] for row in map(json.loads, run_without_error('dump', '--json', 'one').splitlines()) if row.get('start_ns', 1) < 0}
     expect('what was pending', {'accept', 'signal'} - waits, set())
 
@@ -126,17 +127,17 @@ def killed_programs_leave_readable_traces():
         with Server(server, '.', trace=f'killed-{i},standby,size=256K') as program:
             with Load(program):
                 asked = subprocess.Popen([weft, 'on', str(program.process.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                # Half of the servers are killed at the start of the recording, or soon after.
+                # Half of the servers are killed soon after the request to record, the others soon after their trace exists.
                 while i % 2 and asked.poll() is None and not os.path.exists(f'killed-{i}'):
                     pass
                 time.sleep(dice.random() / 100)
-                # weft on and the server are killed in either order.
+                # Kills weft on first, or the server first.
                 for dies in dice.sample((asked, program.process), 2):
                     dies.kill()
                     dies.wait()
             program.kill()
         told = run('info', f'killed-{i}')
-        # Before its first event there is no trace to read.
+        # A program that has recorded no event yet has no trace that can be read.
         if 'no events in the trace' not in told.stderr and os.path.exists(f'killed-{i}/stream-0-0'):
             complete_info(f'killed-{i}')
             recorded += 1
@@ -156,7 +157,7 @@ def unknown_and_foreign_processes_are_refused():
 
 
 def program_killed_while_asked_is_reported():
-    """A stopped program is killed during the request."""
+    """A stopped program is killed while weft on waits for it."""
     with Server(server, '.', trace='gone,standby') as program:
         pid = program.process.pid
         os.kill(pid, 19)
@@ -168,7 +169,7 @@ def program_killed_while_asked_is_reported():
 
 
 def full_disk_is_reported():
-    """The disk is full at the start of the recording: the server prints an error, serves, and records as soon as there is space."""
+    """If the disk is full at the start of the recording, the server prints an error and serves on; it can be recorded when the disk has space again."""
     os.mkdir('disk')
     ask = "import sys, urllib.request as u; u.build_opener(u.ProxyHandler({})).open(sys.argv[1] + 'f.txt').read()"
     script = f"""mount -t tmpfs -o size=64k none disk || exit 77
@@ -270,7 +271,7 @@ def stops(command, pid):
 
 @contextlib.contextmanager
 def stands_by(name, *words):
-    """Runs weft record of a program; an error here ends it with all its children."""
+    """Runs a program with weft record; when the context ends, the program and all its children are killed."""
     with subprocess.Popen([weft, 'record', '--standby', '-o', name, '--', *words], stderr=subprocess.PIPE, text=True, start_new_session=True) as command:
         try:
             yield command
@@ -280,13 +281,13 @@ def stands_by(name, *words):
 
 
 def programs_asleep_in_epoll_wait_record_pending_promises():
-    """Sleeping programs start to record, and record old pending promises at once."""
+    """Programs that sleep in epoll_wait() start to record at once, with the promises that are pending already."""
     python = ['/usr/bin/python3', '-c']
     memcached = shutil.which('memcached')
     for name, has, words, kinds in (
             ('uvloop', 'uvloop', [*python, UVLOOP], {'loop': 1, 'listen': 1, 'connection': IDLE, 'read': IDLE, 'timer': 1, 'connect': 1, 'write': 1}),
             ('gio', 'gi', [*python, GLIB_SERVER], {'loop': 1, 'poll': 1, 'timer': 1}),
-            ('memcached', None, [memcached, '-u', pwd.getpwuid(os.geteuid()).pw_name, '-U', '0', '-l', '127.0.0.1', '-p'], {'listen': 1, 'connection': IDLE})):  # newer versions begin a loop for each turn
+            ('memcached', None, [memcached, '-u', pwd.getpwuid(os.geteuid()).pw_name, '-U', '0', '-l', '127.0.0.1', '-p'], {'listen': 1, 'connection': IDLE})):  # no loop is expected, because newer versions begin a new loop for each iteration
         if not words[0] or (has and subprocess.run([*python, f'import {has}'], check=False, capture_output=True).returncode):
             print(f'no {name} here: not tried')
             continue
@@ -299,7 +300,7 @@ def programs_asleep_in_epoll_wait_record_pending_promises():
                 trace = standby_row(pid)['trace']
 
                 def pending():
-                    # A request without a response for long is marked as overdue.
+                    # A promise that should resolve and has been pending for long is listed as failed.
                     rows = [row for row in map(json.loads, run_without_error('dump', '--json', trace).splitlines())
                             if row.get('start_ns', 0) < 0 and (row['end'] == 'pending' or row['failure'] == 'should resolve, but never did')]
                     kept = [row['kind'] for row in rows]
@@ -313,7 +314,7 @@ def programs_asleep_in_epoll_wait_record_pending_promises():
 
 
 def requests_older_than_the_recording_are_counted():
-    """Requests without a known creation are counted: neovim opens a FIFO without a writer."""
+    """neovim opens a FIFO without a writer before the recording; weft counts this request as older than the recording."""
     if not shutil.which('nvim'):
         print('no nvim here: not tried')
         return

@@ -1,6 +1,5 @@
-/* steps.c: steps DIRECTORY: a program that records a ring of 64 MB there.  For each line of its input it does the given number of
- * tasks, in two OS threads that take turns, and prints a line; since its start a client waits for a gate, at an address in
- * steps_begin().
+/* steps.c: steps DIRECTORY: records a ring of 64 MB in DIRECTORY.  Each line of its input is a number of tasks, which two OS
+ * threads do in turns; then it prints a line.  From its start on, a client waits for a gate, which steps_begin() created.
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdio.h>

@@ -27,5 +27,5 @@ with tempfile.TemporaryDirectory() as scratch:
     ask('render', '-o', picture)
     text = subprocess.run(['pdftotext', picture, '-'], check=True, capture_output=True, text=True).stdout
     assert workers <= set(text.split()), text[:500]
-    # A band for each thread: no name occurs twice.
+    # The picture has a band for each OS thread, and each band has another name.
     assert all(text.split().count(name) == 1 for name in workers)

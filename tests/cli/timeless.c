@@ -1,8 +1,8 @@
-/* timeless.c: a clock that no other program can disturb, for a program on a libuv loop.
+/* timeless.c: a simulated clock for a program with a libuv loop, so that other programs cannot change its times.
  *
  * Linked into the program, it replaces libc's clock and the loop's sleep: a clock reading takes 100 ns, and a sleep ends at once
- * but advances the clock by its length.  So each run does the same to the nanosecond, however busy the machine is.
- * TIMELESS_TRACE=FOLDER records the program by that clock.  SPDX-License-Identifier: ISC */
+ * but advances the clock by its length.  So each run has the same times to the ns, however busy the machine is.
+ * TIMELESS_TRACE=FOLDER records the program with this clock.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""top_screen_test.py WEFT NIGHT: weft top in a terminal, as a person uses it: each key, each size, programs that die, crowds.
+"""top_screen_test.py WEFT NIGHT: weft top in a terminal: each key, small and large terminals, programs that die, many promises and processes.
 
 SPDX-License-Identifier: ISC"""
 import os
@@ -27,7 +27,7 @@ def expect(what, got, wanted):
 
 
 class Program:
-    """A program that records until it is ended."""
+    """A process of NIGHT that records until the context ends."""
 
     def __init__(self, trace, clients=0, size='64M'):
         self.process = subprocess.Popen([night, str(clients)], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{trace},size={size}'})
@@ -49,18 +49,18 @@ class Program:
 
 
 def row_of(shown, text):
-    """Returns the number of the row with a text."""
+    """Returns the number of the first row of the screen that contains the text."""
     return next(i for i, line in enumerate(shown.split('\n')) if text in line)
 
 
 def at(shown):
-    """Returns the shown time, in ms."""
+    """Returns the time that weft top shows, in ms."""
     number, unit = re.search(r' at ([0-9.]+)(?: (ms|s)\b)?', shown).groups()
     return float(number) * {'ms': 1, 's': 1000, None: 0}[unit]
 
 
 def every_key_has_an_effect():
-    """The effect of each key on a running program."""
+    """Each key of weft top has its effect while it follows a running program."""
     with Program('keys', 5), Terminal(110, 30) as t:
         t.start(weft, 'top', 'keys')
         t.until('it is live', lambda s: '● live' in s and 'request "GET /"' in s)
@@ -69,14 +69,14 @@ def every_key_has_an_effect():
         first = at(t.text())
         t.until('it goes on by itself', lambda s: at(s) > first)
 
-        # Control sequences in a label are harmless.
+        # Control sequences in a label do not reach the terminal.
         t.type('2')
         shown = t.until('the tree', 'client 4')
         expect('no control reaches the terminal', ('evil' in shown, 'owned' in shown, '\x1b' in shown, '\u202e' in shown), (True, True, False, False))
         expect('it stands below who made it', '├ task' in shown and '└ ' in shown, True)
         expect('for whom one waits', re.search(r'task \d+ "query" +[a-z]+ \d+ "answer", ', shown) is not None, True)
 
-        # By Enter, and back.
+        # Enter opens the page of a promise; BSpace and Escape lead back.
         t.type('3')
         t.until('who waits', 'END OF CHAIN')
         t.until('for whom in the end', lambda s: any('"report"' in line and '"query"' in line and '"answer"' in line for line in s.split('\n')))
@@ -99,7 +99,7 @@ def every_key_has_an_effect():
         t.type('Escape', 'Space')
         t.until('it goes on', '● live')
 
-        # Only matches; only promises that belong to one; all.
+        # f shows only the promises that match the search, i only those that belong to the selected one, u all.
         t.type('2', 'f')
         t.until('only what matches', lambda s: 'only what matches report' in s and '"client' not in s and '"report"' in s)
         t.type('f')
@@ -125,7 +125,7 @@ def every_key_has_an_effect():
         t.until('all like it', lambda s: '"client 0"' in s and '"client 1"' not in s)
         t.type('f')
 
-        # A type, and its promises.
+        # Enter at a type lists its promises.
         t.type('1')
         t.until('sorts', 'FLIGHT')
         t.type('/')
@@ -136,7 +136,7 @@ def every_key_has_an_effect():
         t.type('Escape')
         t.until('back', 'FLIGHT')
 
-        # Sort orders.
+        # < and > choose the column by which the table is sorted; R reverses the order.
         t.type('Home', '>')
         t.until('who ended most is first', lambda s: 'GET /' in s.split('\n')[5])
         t.type('R')
@@ -144,7 +144,7 @@ def every_key_has_an_effect():
         t.type('R', '<')
         t.until('who is in flight most is first', lambda s: 'client *' in s.split('\n')[5])
 
-        # OS threads, counters, findings, victims of delays.
+        # Tab leads to the views of late promises, OS threads and counters; 7 to the findings.
         t.type('Tab', 'Tab', 'Tab')
         t.until('late', 'LATE BY')
         t.type('Tab')
@@ -156,7 +156,7 @@ def every_key_has_an_effect():
         t.type('7')
         t.until('findings', 'FINDING')
 
-        # Back in time, and forward.
+        # Left and Right lead back and forward in time; + and - change the length of the shown time.
         t.until('there is time to go back to', lambda s: at(s) > 4000)
         t.type('2', 'Left')
         held = at(t.until('held', 'paused'))
@@ -173,7 +173,7 @@ def every_key_has_an_effect():
         t.type('t', 'Space')
         t.until('on', '● live')
 
-        # Keys are listed; an impossible action prints a message.
+        # ? lists the keys; a key that cannot do anything shows a message.
         t.type('?')
         t.until('the keys', 'Go to what the row awaits')
         t.type('x')
@@ -207,7 +207,7 @@ def mouse_selects_and_scrolls():
 
 
 def every_terminal_size_is_drawn():
-    """Small, large, and back; terminals with fewer features."""
+    """The screen adapts when the terminal becomes small, large and small again, and when the terminal has fewer features."""
     with Program('sizes', 50), Terminal(80, 24) as t:
         t.start(weft, 'top', 'sizes')
         t.until('it is live', lambda s: '● live' in s and 'request "GET /"' in s)
@@ -238,7 +238,7 @@ def every_terminal_size_is_drawn():
 
 
 def ended_programs_and_lost_traces_are_shown():
-    """A program ends, another is killed, a trace is deleted, another is missing; SIGTERM ends weft top."""
+    """weft top shows that a program ended or was killed, and reports a trace that is deleted or missing; SIGTERM ends weft top."""
     with Program('dies', 3) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', str(program.process.pid))
         t.until('it is live', lambda s: '● live' in s and 'GET /' in s)
@@ -259,7 +259,7 @@ def ended_programs_and_lost_traces_are_shown():
 
 
 def many_promises_are_summed_up():
-    """100,000 promises in flight."""
+    """weft top shows 100,000 promises in flight."""
     with Program('crowd', 100000) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', 'crowd')
         t.until('all are in flight', lambda s: re.search(r'^ *100,000 ', s, re.M))
@@ -280,8 +280,8 @@ def many_promises_are_summed_up():
 
 
 def wrapping_ring_is_followed():
-    """A ring that wraps repeatedly, and a directory of short processes."""
-    most_events = 256 * 1024 // 6  # an event takes more bytes
+    """weft top follows a ring that wraps repeatedly, and a directory in which short processes start."""
+    most_events = 256 * 1024 // 6  # each event takes more than 6 bytes, so a ring with more events has wrapped
     with Program('all/round', 0, '256K'), Terminal(100, 24) as t:
         t.start(weft, 'top', 'all')
         t.until('it has gone round', lambda s: any(int(count.replace(',', '')) > most_events for count in re.findall(r'([0-9,]+) events', s)))
@@ -296,7 +296,7 @@ def wrapping_ring_is_followed():
 
 
 def threads_of_one_name_are_separate():
-    """Several OS threads of one name have their numbers."""
+    """OS threads with the same name are shown with their numbers."""
     if not shutil.which('node'):
         return
     subprocess.run([weft, 'record', '-o', 'node', '--', 'node', '-e', 'fs.readFile("/etc/passwd", () => 0)'], capture_output=True, check=True, timeout=PATIENCE)

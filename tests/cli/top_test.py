@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""top_test.py WEFT PATIENT ARP DEADLOCK: weft top --once tells what is in flight, also of a program that runs.  SPDX-License-Identifier: ISC"""
+"""top_test.py WEFT PATIENT ARP DEADLOCK: weft top --once lists the promises in flight of an ended or a running program.  SPDX-License-Identifier: ISC"""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import time
 
 weft, patient, arp, deadlock = map(os.path.abspath, sys.argv[1:])
 PATIENCE = 120
-# Two opens that never end; the program kills itself, later or at once.
+# A Node.js program opens two files, which never succeeds, and kills itself: after 300 ms or at once.
 OPENS = 'const opens = () => ["fifo-one", "fifo-two"].forEach(name => fs.open(name, () => 0)), die = () => process.kill(process.pid, "SIGKILL");'
 LATER = OPENS + 'setTimeout(() => { setTimeout(opens, 20); setTimeout(die, 300); }, 5)'
 AT_ONCE = OPENS + 'setTimeout(() => { opens(); die(); }, 5)'
@@ -41,7 +41,7 @@ def weft_dump(trace):
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # Ended programs: as many promises as weft dump has, and their inputs.
+    # For an ended program, weft top --once counts as many pending promises as weft dump, and names what they await.
     for trace, command in ('arp', [arp, 'bad']), ('stuck', [deadlock]):
         subprocess.run(command, env={**os.environ, 'WEFT_TRACE': trace}, check=False, capture_output=True, timeout=PATIENCE)
         pending = sum(line['end'] == 'pending' or (line['failure'] or '').startswith('should resolve') for line in weft_dump(trace))
@@ -56,7 +56,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('in words', 'finally for task 14 "ARP response"' in run('--once', 'arp'), True)
     expect('a circle', [row for row in rows('stuck', 'finding') if row['finding'] in ('deadlock', 'cycle')] != [], True)
 
-    # A running program, by its trace and by its pid.
+    # A running program can be named by its trace or by its process id.
     program = subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'live,size=1M'})
     end = time.monotonic() + PATIENCE
     while True:
@@ -74,7 +74,7 @@ with tempfile.TemporaryDirectory() as place:
     program.stdin.close()
     program.wait(timeout=PATIENCE)
 
-    # Several programs: an ended one has not been active since its end.
+    # A program that has ended before others counts as asleep since its end.
     os.mkdir('both')
     both = []
     for name in 'ended', 'late':
@@ -92,7 +92,7 @@ with tempfile.TemporaryDirectory() as place:
     both[1].stdin.close()
     both[1].wait(timeout=PATIENCE)
 
-    # A killed program has ended, though its trace does not say so.
+    # A killed program is shown as ended, although its trace has no end.
     killed = [subprocess.Popen([patient], stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': f'{name},size=1M'}) for name in ('one', 'other')]
     end = time.monotonic() + PATIENCE
     for name in 'one', 'other':
@@ -107,7 +107,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('both were killed', rows(['one', 'other'], 'trace')[0]['runs'], False)
     expect('in words', ': ended; ' in run('--once', 'one', 'other') and ': ended; ' in run('--once', 'one'), True)
 
-    # An unmodified node: timers of two sites are two types, and a loop that waits for two files shows neither as its root cause.
+    # In an unmodified node, timers of two creation sites are two types.  A loop that waits for two files has neither of them as its root cause.
     if shutil.which('node'):
         for name in 'fifo-one', 'fifo-two':
             os.mkfifo(name)

@@ -1,6 +1,6 @@
-/* troubled.c: the example http-server with one fault for each of these requested files: stall computes for 300 ms before the
- * response, lost waits for a condition that was signalled before, leak leaves a promise behind, spin calls an idle callback
- * forever.  SPDX-License-Identifier: ISC */
+/* troubled.c: the example http-server, in which a request for one of these files causes a fault: stall computes for 300 ms before
+ * the response, lost waits for a condition that was signalled before the wait, leak creates a promise that never ends, spin calls
+ * an idle callback for ever.  SPDX-License-Identifier: ISC */
 #include <string.h>
 #include <time.h>
 #include <weft/uv.h>

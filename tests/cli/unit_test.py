@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""unit_test.py WEFT EXAMPLES: redis-server, in the environment that weft record --install-unit gives to its unit, tells systemd that
-it is ready, and its requests are recorded; the unit of examples/systemd is hardened and may read the recording of another user.
+"""unit_test.py WEFT EXAMPLES: redis-server, in the environment that weft record --install-unit gives to its unit, notifies systemd that it is ready,
+   and its requests are recorded; the unit in examples/systemd is hardened, and can read the recording of another user.
 
 SPDX-License-Identifier: ISC"""
 import ctypes
@@ -41,13 +41,13 @@ def read_drop_in(path):
 
 
 def confine(user):
-    """As systemd starts redis-server: with another user, without new privileges, and without memory to write and execute."""
+    """Restricts this process as systemd restricts redis-server: another user, no new privileges, and no memory that is both writable and executable."""
     dies_with_test()
     if os.getuid() == 0:
         os.setgroups([])
         os.setgid(user.pw_gid)
         os.setuid(user.pw_uid)
-    dies_with_test()  # a change of the user forgets it
+    dies_with_test()  # once more, because a change of the user resets it
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     prctl(PR_SET_MDWE, 1, 0, 0, 0)
@@ -98,7 +98,7 @@ def redis_is_recorded_as_installed(place):
 
 
 def an_unprivileged_watcher_reads_it(logs):
-    """A watcher as the unit starts it: of another user, with one capability."""
+    """A watcher that runs as the unit starts it, as another user with one capability, can read the recording."""
     if os.getuid() != 0 or not shutil.which('setpriv'):
         print('this user is not root: no other user watches')
         return

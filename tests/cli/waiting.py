@@ -1,4 +1,4 @@
-"""waiting.py: waiting in tests of verbs that run on.  SPDX-License-Identifier: ISC"""
+"""waiting.py: helpers that wait, for tests of verbs that keep running.  SPDX-License-Identifier: ISC"""
 import ctypes
 import os
 import signal
@@ -9,7 +9,7 @@ PATIENCE = 120
 
 
 def dies_with_test():
-    """For preexec_fn: the kernel kills the process when this test ends in any way."""
+    """A preexec_fn: the kernel kills the new process when this test ends for any reason."""
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -28,5 +28,5 @@ def until(what, condition):
 
 
 def listed(folder):
-    """Returns the copies in a folder."""
+    """Returns the names of the finished copies in a folder of weft watch."""
     return sorted(name for name in os.listdir(folder) if not name.endswith('.tmp')) if os.path.isdir(folder) else []

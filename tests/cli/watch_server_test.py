@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""watch_server_test.py WEFT HTTP-TROUBLED PATIENT: weft watch beside busy servers: what went wrong is kept once, with its cause; of a crowd
-each; by a user who may not read all.
+"""watch_server_test.py WEFT HTTP-TROUBLED PATIENT: weft watch saves a trace of each problem of busy servers once, with its cause;
+   also of many processes, and for a user who may read only some of the traces.
 
 SPDX-License-Identifier: ISC"""
 import functools
@@ -24,7 +24,7 @@ from waiting import PATIENCE, dies_with_test, expect, listed, until  # pylint: d
 
 weft, troubled, patient = map(os.path.abspath, sys.argv[1:])
 NOBODY, CROWD = 65534, 50
-# The expected finding in the copy, for each fault.
+# The kinds of finding in a copy that show each fault.
 FAULTS = {'stall': {'stall'}, 'lost': {'hang', 'stuck'}, 'leak': {'leak'}, 'spin': {'spin'}}
 
 
@@ -34,22 +34,22 @@ def weft_json(verb, trace):
 
 
 def snapshot_texts(trace):
-    """Returns the texts of snapshot requests; in a copy, its reason."""
+    """Returns the texts of the snapshot requests in a trace; the last one in a copy is the reason for the copy."""
     return [event['text'] for event in weft_json('events', trace) if event.get('what') == 'snapshot']
 
 
 @functools.cache
 def is_of(copy, name, fault):
-    """Returns whether a copy belongs to a server and has its planted fault: on a busy machine it may have other findings, too."""
+    """Returns whether a copy is of the server `name` and has a finding of its planted fault."""
     return copy.startswith(name) and bool(FAULTS[fault] & {finding['finding'] for finding in weft_json('explain', 'kept/' + copy)})
 
 
 class Busy:
-    """A server under constant requests, with one fault."""
+    """A server that gets requests all the time and has one fault."""
 
     def __init__(self, name, fault):
         self.fault, self.ends = fault, False
-        # weft record reports a spin, each time after twice the delay, and a spin fills a small ring in between.
+        # weft record, not the server, notes a spin, at times that double, and would lose the first notes in a small ring.
         under = [weft, 'record', '--mode=ring', '--size=64M', '-o', name, '--'] if fault == 'spin' else []
         self.server = Server(troubled, 'www', trace=None if under else f'all/{name},size=1M', under=under)
         self.client = threading.Thread(target=self.ask)
@@ -60,7 +60,7 @@ class Busy:
             for turn in range(1 << 30):
                 if self.ends:
                     return
-                # A stall on a preempted CPU is not reported, and is planted again after some 3 s.
+                # A stall during which the server is preempted is not reported, so the client causes a stall every 3 s.
                 if (turn % 500 if self.fault == 'stall' else turn) == 20 and self.fault != 'leak':
                     unlucky.send(get('/' + self.fault))
                 client.send(get('/leak' if self.fault == 'leak' and turn % 4 == 0 else '/page'))
@@ -70,7 +70,7 @@ class Busy:
     def end(self):
         self.ends = True
         self.client.join()
-        # The second request does not wait for the one that never ends.
+        # Sends SIGTERM again until the server ends: the second signal ends it although a request never ends.
         while self.server.process.poll() is None:
             self.server.process.terminate()
             time.sleep(0.1)
@@ -88,13 +88,13 @@ def end(watcher):
 
 
 def servers():
-    """Each fault, with the watcher, which is killed and started again."""
+    """Watches a server with each fault, and saves each problem once, although the watchers are killed and started again."""
     os.mkdir('www')
     for name in 'page', *FAULTS:
         with open('www/' + name, 'w', encoding='utf-8') as file:
             file.write(name * 100)
     os.mkdir('all')
-    # Reading a spin takes long, and a watcher rests for long after that.
+    # The spin has a watcher of its own, because a watcher takes long to read a spin and then pauses for long.
     watched = ('all',), ('spin',)
     options = 'stall<200ms', 'findings=0', 'findings(uncertain)=0', '--save=kept', '--patience=1s', '--per-hour=100'
     busy = [Busy(fault, fault) for fault in reversed(FAULTS)]
@@ -120,7 +120,7 @@ def servers():
 
 
 def crowd():
-    """Many processes at once.  They are slow: weft watch, which takes a share of one CPU, looks at all before a ring wraps."""
+    """Watches many processes.  They record slowly, so that weft watch, which uses a part of one CPU, reads each ring before it wraps."""
     os.mkdir('many')
     programs = [subprocess.Popen([patient, 'snapshot', 'slowly'], stdin=subprocess.PIPE, preexec_fn=dies_with_test, env={**os.environ, 'WEFT_TRACE': f'many/{i},size=512K'}) for i in range(CROWD)]
     watcher = watch('many', '--save=crowd', '--per-hour=1000')
@@ -134,7 +134,7 @@ def crowd():
 
 
 def refused():
-    """A user who may read one of two traces."""
+    """A watcher whose user may read only one of two traces saves this one and reports the other once."""
     if os.getuid() != 0 or closed_to_others(weft):
         print('no other user can run weft here')
         return
@@ -180,7 +180,7 @@ p99(none)<1s/1s
 
 
 def warmed():
-    """A Node.js server that blocks its loop in its start, and later three times: each later block is one problem, in both verbs."""
+    """A Node.js server blocks its loop at its start and three times later: weft watch and weft check report only the later blocks, each once."""
     if not shutil.which('node'):
         print('no node can be run here')
         return
@@ -190,7 +190,7 @@ def warmed():
     began = time.monotonic()
     server = subprocess.Popen([weft, 'record', '--mode=ring', '--size=16M', '-o', 'node', '--', 'node', 'server.js'], stdout=subprocess.PIPE, text=True, preexec_fn=dies_with_test)
     port = int(server.stdout.readline())
-    # The first event comes after `began` and before the port, so that this time after the first event is over in as long again.
+    # The first event comes after `began` and before the port is printed.  So --after=`after` is over after another sleep of `after` seconds.
     after = time.monotonic() - began
     words = 'node', '--rules=rules', f'--after={after:.3f}s'
     watcher = watch(*words, '--save=blocks', '--per-hour=100')
@@ -217,7 +217,7 @@ def warmed():
         told = [json.loads(line) for line in got.stdout.splitlines()]
         expect(f'weft check {more}', [line['outcome'] for line in told], ['broken', 'unknown'])
         counts.append(told[0]['times_broken'])
-    # On a busy machine other blocks may be as long.
+    # On a busy machine, other blocks may last as long and be reported, too.
     expect(f'both verbs say the same, {reasons}', len(reasons), counts[0])
     expect(f'the blocks after the start, {reasons}', counts[0] >= 3, True)
     expect('the block of the start', counts[1] > counts[0], True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""watch_test.py WEFT PATIENT LEAK: weft watch saves the trace of each problem once, whatever becomes of it and of its disk.
+"""watch_test.py WEFT PATIENT LEAK: weft watch saves the trace of each problem once, even if it is killed or its disk is full.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -32,7 +32,7 @@ def start(trace, *faults, size='4M'):
 
 
 def watch(*words):
-    """Waits long enough to see a single event: on a busy machine a refresh takes long, and a stall is uncertain."""
+    """Starts a watcher that also reports a single event on a busy machine, where a refresh takes long and a stall is uncertain."""
     return start_process(weft, 'watch', *words, 'findings=0', 'findings(uncertain)=0', '--patience=1s', '--window=600s', stdout=subprocess.PIPE)
 
 
@@ -55,13 +55,13 @@ def read(path):
 
 
 def keep_the_newest():
-    """The oldest copies give place; nothing else in the folder does."""
+    """weft watch deletes the oldest copies to make space, and no other file in the folder."""
     def save(*options):
         before = listed('few')
         save.count += 1
         run(weft, 'watch', 'all/fine1', f'count<{save.count}', '--save=few', '--per-hour=100', *options, status=1)
         fresh, = set(listed('few')) - set(before)
-        # The time of a copy is that of its file; a second apart they have an order.
+        # The modification time of its file gives the age of a copy; times a second apart order the copies.
         os.utime('few/' + fresh, (save.time, save.time))
         save.time += 1
         return fresh
@@ -81,7 +81,7 @@ def keep_the_newest():
     copies.append(save('--most=1K'))
     expect('the newest one stays', listed('few'), sorted(own + copies[-1:]))
     expect('it is read as it is', [event['text'] for event in weft_json('events', 'few/' + copies[-1]) if event.get('what') == 'snapshot'][-1].split(' is')[0], f'count<{save.count}')
-    # The same by the age; and what a killed watcher left, unless another one may be writing it.
+    # Copies that are too old are deleted, too; a partial copy of a killed watcher is deleted unless another watcher may be writing it.
     save.time = int(time.time()) - 900000
     old = [save(), save()]
     for copy, age in (copies[-1], 900000), (old[0] + '.1.tmp', 7200), (old[0] + '.2.tmp', 60):
@@ -92,7 +92,7 @@ def keep_the_newest():
     fresh = save('--keep-for=7d')
     expect('what is younger than a week', listed('few'), sorted([*own, fresh]))
     expect('what may still be written', [name for name in os.listdir('few') if name.endswith('.tmp')], [old[0] + '.2.tmp'])
-    # A damaged copy is read as far as possible, or refused.
+    # A damaged copy is read up to the damage, or refused.
     with open('few/' + fresh, 'rb') as file:
         packed = file.read()
     for name, content in ('half', packed[:len(packed) // 2]), ('broken', packed[:300] + bytes(100) + packed[400:]):
@@ -125,7 +125,7 @@ FAULTS = {'stall': 'stall', 'lost': 'hang', 'spin': 'spin', 'snapshot': None}
 
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
-    # Many processes in one folder; a watcher that is killed and started again saves no copy twice.
+    # A watcher of many processes in one folder saves no copy twice after it was killed and started again.
     os.mkdir('all')
     programs = [start(f'all/fine{i}') for i in range(6)]
     watcher = watch('all', '--save=kept', '--exec=cat >>told')
@@ -145,7 +145,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('once each', sorted(name.split('-')[0] for name in listed('kept')), sorted([*FAULTS, 'late']))
     expect('only a user may read it', oct(os.stat('kept').st_mode & 0o777), '0o700')
 
-    # Each server has its own session in one folder, and the copies are beside them; a watcher that starts too early reports that.
+    # Each server has a session of its own in one folder, with the copies beside the sessions; a watcher that starts before the folder exists says so.
     os.mkdir('sessions')
     with open('early', 'w', encoding='utf-8') as out:
         watcher = start_process(weft, 'watch', 'sessions', 'findings=0', 'findings(uncertain)=0', '--save=sessions/kept', '--patience=1s', '--window=600s', '--every=1ms', stdout=subprocess.PIPE, stderr=out)
@@ -160,7 +160,7 @@ with tempfile.TemporaryDirectory() as place:
     watcher.send_signal(signal.SIGTERM)
     expect('once each, and none of what was kept', (len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), len(listed('sessions/kept'))), (2, 2))
 
-    # The copy contains the cause, and its reason.
+    # The copy contains the cause of the problem, and the reason for the copy.
     for name in listed('kept'):
         fault = 'snapshot' if name.startswith('late') else name.split('-')[0]
         reason = [event['text'] for event in weft_json('events', 'kept/' + name) if event.get('what') == 'snapshot'][-1]
@@ -169,7 +169,7 @@ with tempfile.TemporaryDirectory() as place:
             expect('the reason', reason.split(':')[0], FAULTS[fault])
         else:
             expect('the reason', reason, 'the queue is full')
-        # The reason of the copy comes first; the run at the end did not crash: the program continued.
+        # weft explain of a copy prints the reason for the copy first, and no crash for the run at its end, since the program runs on.
         first, *others = weft_json('explain', 'kept/' + name)
         expect(f'what {name} begins with', (first['finding'], first['severity'], first['title'].endswith(' UTC because ' + reason)), ('saved', 'information', True))
         expect(f'when {name} was kept', re.match(r'this copy was saved at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC', first['title']) is not None, True)
@@ -183,12 +183,12 @@ with tempfile.TemporaryDirectory() as place:
     expect('the command was told', sorted(os.path.basename(one['saved']) for one in told), listed('kept'))
     expect('of what', {one['kind'] for one in told}, {'finding', 'snapshot'})
 
-    # Ended traces: weft watch reads them once, and ends.
+    # If all programs have ended, weft watch reads their traces once, and exits.
     expect('again', run(weft, 'watch', *('all/' + fault for fault in FAULTS), '--save=kept'), '')
     expect('rules that hold', run(weft, 'watch', 'all/fine1', 'count(request)>9', 'failed=0', '--save=kept'), '')
     said = run(weft, 'watch', 'all/fine1', 'count(request)<10', 'pending=0', '--save=rules', status=1)
     expect('a broken rule', (said.startswith('all/fine1: count(request)<10 is broken: '), len(listed('rules'))), (True, 1))
-    # A slash behind the name, and a name that leaves no space for more.
+    # The name of the folder may end with a slash, or be so long that no name fits behind it.
     os.mkdir('long')
     os.rename('all/fine2', 'long/' + 'n' * 240)
     for trace, begin in (('all/fine1//', 'fine1-'), ('long/' + 'n' * 240, 'n' * 200 + '-')):
@@ -199,7 +199,7 @@ with tempfile.TemporaryDirectory() as place:
         copy, = [name for name in listed('plain') if name.startswith(begin)]
         modes = {oct(os.stat(path).st_mode & 0o777) for path in (f'plain/{copy}', *(f'plain/{copy}/{file}' for file in listed(f'plain/{copy}')))}
         expect('who may read the directory', modes, {'0o700', '0o600'})
-    # A copy that cannot be saved is an error.
+    # weft watch reports a copy that it cannot save as an error.
     deep = os.path.join(*['d' * 200] * 20, 'd' * 50)
     at = os.getcwd()
     for part in deep.split('/'):
@@ -207,7 +207,7 @@ with tempfile.TemporaryDirectory() as place:
         os.chdir(part)
     os.chdir(at)
     run(weft, 'watch', 'all/fine1', 'count(request)<10', '--save=' + deep, status=2)
-    # An ended program did not continue; a snapshot request is not yet a copy.
+    # The trace of an ended program has no note that the program continued; a trace with a snapshot request is no copy yet.
     ended = weft_json('explain', 'rules/' + listed('rules')[0])[0]
     expect('why that was kept', (ended['finding'], ended['title'].split(' UTC because ')[1], ended['evidence']), ('saved', said.removeprefix('all/fine1: ').split('; saved as ')[0], []))
     said = subprocess.run([weft, 'explain', 'rules/' + listed('rules')[0]], capture_output=True, text=True, check=True)
@@ -217,7 +217,7 @@ with tempfile.TemporaryDirectory() as place:
     said = run(weft, 'watch', 'leaky', '--json', status=1)
     expect('a leak', [json.loads(line)['why'].split(':')[0] for line in said.splitlines()], ['leak'])
 
-    # A rule counts overwritten events, too: the ring has space for less than a thousand requests.
+    # A rule also counts events that were overwritten since: the ring has space for less than 1000 requests.
     program = start('round', size='64K')
     with open('counted', 'w', encoding='utf-8') as out:
         watcher = start_process(weft, 'watch', 'round', 'count(request)<2000', '--every=50ms', stdout=out)
@@ -226,14 +226,14 @@ with tempfile.TemporaryDirectory() as place:
     end([program])
     expect('and all of it once', (watcher.wait(timeout=PATIENCE), len(read('counted').splitlines())), (1, 1))
 
-    # A snapshot request is noticed, though many events follow at once.
+    # A snapshot request is noticed although many events follow it at once.
     watcher = watch('large', '--save=large-kept', '--every=100ms')
     program = start('large', 'snapshot', 'burst', size='64M')
     until('a copy is kept that was asked for before a burst', lambda: listed('large-kept'))
     end([program])
     expect('once', len(watcher.communicate(timeout=PATIENCE)[0].splitlines()), 1)
 
-    # Not too often, and not too many bytes.
+    # --per-hour limits the number of copies; other options limit the copies that are kept.
     limited = subprocess.run([weft, 'watch', 'all/fine1', 'count<1', 'count<2', '--save=often', '--per-hour=1'], capture_output=True, text=True, check=False)
     expect('one an hour', (len(listed('often')), len(limited.stdout.splitlines()), 'weft: often: 1 copies were saved in this hour' in limited.stderr), (1, 2, True))
     keep_the_newest()
@@ -241,7 +241,7 @@ with tempfile.TemporaryDirectory() as place:
     expect('no place', run(weft, 'watch', 'all/fine1', '--save=/dev/null/x', status=2), 'weft: /dev/null/x: Not a directory\n')
     expect('no rule', run(weft, 'watch', 'all/fine1', 'stall<', status=2), 'weft watch: stall<: the rule must end with a time, such as 10ms\n')
 
-    # The disk is full: weft watch reports that, also by its exit status, leaves no partial copy, and continues.
+    # If the disk is full, weft watch says so, leaves no partial copy, runs on, and exits with an error status in the end.
     script = f'mkdir full && mount -t tmpfs -o size=12k none full && {weft} watch all/fine1 "count<1" --save=full/kept; echo $?; ls full/kept'
     full = subprocess.run(['unshare', '-rm', 'sh', '-c', script], capture_output=True, text=True, check=False)
     if 'mount' in full.stderr or 'unshare' in full.stderr:

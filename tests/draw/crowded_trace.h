@@ -1,5 +1,5 @@
-/* crowded_trace.h: a mirage trace with thousands of promises at once for a very short time: a view sums up so many rows in so few
- * time slices. SPDX-License-Identifier: ISC */
+/* crowded_trace.h: a mirage trace with thousands of promises at once for a very short time, so that a view draws sums of its rows
+ * in few time slices. SPDX-License-Identifier: ISC */
 #ifndef TESTS_DRAW_CROWDED_TRACE_H
 #define TESTS_DRAW_CROWDED_TRACE_H
 
@@ -8,7 +8,7 @@
 
 #include "draw/random_trace.h"
 
-/* Appends the written packet; returns false if memory runs out. */
+/* Appends the packet to the trace; returns false if memory runs out. */
 static inline bool take_packet(unsigned char **bytes, size_t *size, struct mirage_writer *w)
 {
 	unsigned char *more = realloc(*bytes, *size + w->size);

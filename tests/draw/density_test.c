@@ -1,5 +1,6 @@
-/* density_test.c: an even load looks even.  Compares each pixel column of frame and overview with counts of links and promises.
- * Arguments: the generator, the number of events, and shapes. SPDX-License-Identifier: ISC */
+/* density_test.c: a constant load looks constant: the drawn density is right in each pixel column.  Compares each pixel column of
+ * frame and overview with counts of links and promises. Arguments: the generator, the number of events, and shapes.
+ * SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include <unistd.h>
@@ -26,7 +27,7 @@ static void open_shape(struct scene *s, const char *shape)
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
 }
 
-/* Counts the links of each class in each pixel column. */
+/* Counts the links of each class in each pixel column of the frame. */
 static uint32_t *count_links(const struct scene *s)
 {
 	size_t width = (size_t)s->view->width_px;
@@ -47,7 +48,7 @@ static uint32_t *count_links(const struct scene *s)
 	return counts;
 }
 
-/* Returns the number of columns in which the frame shows a number of arrows. */
+/* Returns the number of pixel columns in which the frame shows a number instead of arrows. */
 static size_t check_band(const struct scene *s)
 {
 	const int width = (int)s->view->width_px;
@@ -117,7 +118,8 @@ static void check_overview(const struct scene *s)
 		for (int c = (int)p->x0 / 2; c < (int)p->x1 / 2; c++)
 			said[c] += (p->alpha - 20) / 200.0 * rows / areas;
 	}
-	/* Differences: the covered part of a cell from some place in it on. */
+	/* truth[] has the differences between neighbouring cells.  Each end of a promise changes two cells, by the part of the
+	 * cell that the promise covers. */
 	double scale = weft_overview_x(o, WIDTH, s->model->end_ns) - weft_overview_x(o, WIDTH, 0);
 	double left = weft_overview_x(o, WIDTH, 0);
 	for (uint32_t p = 1; p < s->model->promise_count; p++) {
@@ -146,13 +148,13 @@ enum {
 	STRIP = 3,
 	CELL = 2,
 	CROWDED = 100 /* rows in a strip */,
-	AT_EDGE = 8 /* rows that may be in the next strip */,
-	NEAR = 8 /* cells that may be one cell */,
+	AT_EDGE = 8 /* rows that the frame may count for the next strip */,
+	NEAR = 8 /* neighbouring cells that the frame may draw as one cell */,
 	STRIPS = 240,
 	CELLS = 640
 };
 
-/* Per cell of each strip: occupied rows, as differences, and ends with failures. */
+/* For each cell of each strip: the occupied rows, as differences, and the ends with failures. */
 static double taken[STRIPS][CELLS + 2], wrong[STRIPS][CELLS + 2], rows_of[STRIPS];
 static uint8_t alive_alpha[STRIPS][CELLS], wrong_alpha[STRIPS][CELLS];
 
@@ -201,7 +203,7 @@ static bool is_near(double truth[STRIPS][CELLS + 2], int strip, int cell, double
 	return said_most > least && said_least < most;
 }
 
-/* Returns whether the ends with failures show nearby. */
+/* Returns whether the frame has red near a cell if promises failed in it. */
 static bool is_wrong_near(int strip, int cell)
 {
 	for (int i = strip - 1; i <= strip + 1; i++)
@@ -268,7 +270,7 @@ static void test_column_density_matches_promise_counts(void **state)
 		cells += check_strips(&s);
 		weft_view_resize(s.view, CELLS * CELL, STRIPS * STRIP);
 		check_overview(&s);
-		/* The same holds where sleep is folded. */
+		/* The densities are also right beside a folded sleep. */
 		struct weft_lulls *lulls;
 		assert_int_equal(weft_lulls_find(&lulls, s.model, NULL), WEFT_OK);
 		assert_int_equal(weft_view_fold_sleep(s.view, lulls, NULL), WEFT_OK);

@@ -11,7 +11,7 @@
 #include "view/fold.h"
 #include "view/sleep.h"
 
-/* Returns the pixels that a paint covers, ignoring other paints: hiding colours are never drawn over it. */
+/* Returns the area that a paint covers, in pixels.  Other paints are ignored, because no hiding colour is drawn over this one. */
 static uint8_t *raster_of(const struct weft_draw_list *list, enum weft_paint paint)
 {
 	size_t width = (size_t)list->width_px + 1, height = (size_t)list->height_px + 1;
@@ -67,7 +67,7 @@ static void check_important(const struct scene *s)
 	}
 }
 
-/* Returns whether a line, or an upright rectangle, crosses the middle of a text. */
+/* Returns whether a line or a narrow, high rectangle crosses the middle of a text. */
 static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
 {
 	double left = (double)text->x0 + 5, right = (double)(text->x0 + text->width) - 5;
@@ -87,7 +87,7 @@ static bool crosses(const struct weft_prim *p, const struct weft_prim *text)
 	return false;
 }
 
-/* Checks that whatever crosses a text is behind the halo of the text. */
+/* Checks that shapes that cross a text are drawn before the halo of the text. */
 static size_t check_halos(const struct weft_draw_list *list)
 {
 	size_t halos = 0;
@@ -118,7 +118,7 @@ static void test_frames_of_random_traces_have_valid_draw_lists(void **state)
 			check_texts(&s.list);
 			halos += check_halos(&s.list);
 			check_important(&s);
-			/* The frame is equal when it is drawn into new buffers. */
+			/* Checks that the frame is the same when it is drawn into new buffers. */
 			struct weft_draw_list fresh = {0};
 			assert_int_equal(weft_draw_frame(&fresh, s.view, NULL, NULL), WEFT_OK);
 			char *one = dump_of(&s.list), *other = dump_of(&fresh);
@@ -308,7 +308,7 @@ static void test_draw_lists_of_frames_equal_goldens(void **state)
 }
 
 /* Each sign of the picture has its own paint or word. */
-/* Rows that are summed up in advance, and wide time slices. */
+/* A picture of so many rows that it is made of sums, with wide time slices. */
 static void test_crowded_rows_are_summed(void **state)
 {
 	(void)state;
@@ -519,7 +519,7 @@ static void test_only_unexpected_failures_are_red(void **state)
 			mw_create(&w, 1000000, -1, p, WEFT_KIND_TASK);
 		mw_op(&w, 1100000, WEFT_OP_RUN, 3);
 		mw_text(&w, 2000000, WEFT_OP_FAIL, 3, 3, cases[i].error);
-		if (cases[i].is_read) { /* read by a promise that passes it on to another */
+		if (cases[i].is_read) { /* the error is read by a promise that passes it on to another */
 			mw_link(&w, 2100000, WEFT_OP_READ, 2, 3);
 			mw_text(&w, 2200000, WEFT_OP_FAIL, 2, 2, cases[i].error);
 			mw_link(&w, 2300000, WEFT_OP_READ, 1, 2);
@@ -583,7 +583,7 @@ static void test_idle_handles_share_one_line(void **state)
 	assert_true(has_text(&s.list, "3 signals") && has_text(&s.list, "SIGUSR1"));
 	for (int i = 0; i < 3; i++)
 		assert_false(has_text(&s.list, names[i]));
-	/* A search result among them highlights the line. */
+	/* If one of the idle handles is a search result, the shared line is highlighted. */
 	assert_int_equal(weft_view_find(s.view, "SIGTERM"), 1);
 	assert_int_equal(draw_scene(&s, NULL), WEFT_OK);
 	assert_int_equal(count_of(&s.list, WEFT_PAINT_HIGHLIGHT), 1);
@@ -640,7 +640,7 @@ static int marked_alpha(int waits)
 	for (size_t i = 0; i < s.list.count; i++)
 		if (s.list.prims[i].paint == WEFT_PAINT_AWAIT && s.list.prims[i].alpha > alpha)
 			alpha = s.list.prims[i].alpha;
-	/* They cross the plate: its text needs no halo, which would have the colour of the plate. */
+	/* The arrows cross the plate, whose text needs no halo, since a halo would have the colour of the plate. */
 	marks.selected = weft_model_find(s.model, 2);
 	assert_int_equal(weft_marks_draw(&s.list, s.view, &marks, NULL), WEFT_OK);
 	for (size_t i = 0; i < s.list.count; i++)
@@ -893,7 +893,7 @@ static void summed_rows_beside_a_folded_sleep_stay_exact(void **state)
 		before += x1 <= gap_from + 4 ? x1 - x0 : 0;
 		behind += x0 >= gap_to - 4 ? x1 - x0 : 0;
 	}
-	/* Both crowds took equally long. */
+	/* Both crowds took equally long, so both are equally wide. */
 	assert_true(before > 1000 && behind > before * 0.8 && before > behind * 0.8);
 	close_scene(&s);
 	weft_lulls_destroy(lulls);
@@ -929,7 +929,7 @@ static void test_source_location_has_file_line_and_function(void **state)
 			assert_int_equal(has_text(&s.list, names[k]), k == i);
 		assert_true(has_text(&s.list, "read a block"));
 	}
-	/* Python and others call through libffi; no site is in a function of it. */
+	/* Programs such as Python call through libffi, whose functions are never shown as the site. */
 	weft_site_format(&sites[2], format, sizeof format);
 	assert_string_equal(format, "a call through libffi");
 	s.model->promises[unlabelled].site = 2;
@@ -981,7 +981,7 @@ static void test_labels_in_svg_are_escaped(void **state)
 	close_scene(&s);
 }
 
-/* Half a million of everything: the size of a frame is bounded by the visible part, at any zoom. */
+/* A trace has half a million promises, runs and links: the size of a frame is limited by the visible pixels at any zoom. */
 static void test_frame_size_is_bounded(void **state)
 {
 	(void)state;
@@ -1131,7 +1131,7 @@ static double pink_of(int64_t us)
 	return pink;
 }
 
-/* The colour of pauses is their share, too, if many pauses are in a pixel. */
+/* If a pixel has many pauses, the strength of their colour is also their share of the time. */
 static void test_pause_colour_shows_the_share_of_paused_time(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""looks_test.py DRAW_H: texts and signs stand out from what is behind them, and signs of one shape can be told apart by eyes that do not tell red from green.
+"""looks_test.py DRAW_H: texts and signs have enough contrast to their background, and signs of the same shape have colours that a colour-blind person can distinguish.
 
-Contrast is that of WCAG 2; vision without one sort of cones as Machado, Oliveira and Fernandes (2009) have it; distance is CIEDE2000.
+Contrast is that of WCAG 2; colour-blind vision is simulated as by Machado, Oliveira and Fernandes (2009); the distance of colours is CIEDE2000.
 SPDX-License-Identifier: ISC"""
 
 import itertools
@@ -13,11 +13,11 @@ TEXT, SIGN, APART = 4.5, 3.0, 15.0
 GROUNDS = ['BACKGROUND', 'SLEEP', 'PAUSE']
 COUNTERS = [f'COUNTER_{i}' for i in range(6)]
 TIMES = ['TIME_WAITING', 'TIME_READY', 'TIME_RUNNING']
-ARROWS = ['AWAIT', 'READ', 'READ_FAILED', 'RESOLVE', 'SIGNAL']  # and their number, on a plate
+ARROWS = ['AWAIT', 'READ', 'READ_FAILED', 'RESOLVE', 'SIGNAL']  # the number of arrows, on a plate
 TEXTS = {'SLEEP_TEXT': ['BACKGROUND', 'SLEEP'], 'PAUSE_TEXT': ['PAUSE'], **{name: GROUNDS for name in ['AXIS_TEXT', 'BAND_TEXT', 'LABEL', 'LABEL_ID', 'KIND', 'FAILED']},
          **{name: ['BACKGROUND'] for name in [*COUNTERS, *TIMES, *ARROWS]}}
 SIGNS = ['PROMISE', 'FAILED', 'ACCENT', *ARROWS, *COUNTERS, *TIMES]
-# Arrows of other kinds differ in shape: a dot, two heads, a bar.
+# Arrows of other kinds have another shape: a dot, two heads, a bar.
 ONE_SHAPE = [COUNTERS, TIMES, ['READ', 'RESOLVE']]
 VISIONS = {
     'all cones': ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -42,7 +42,7 @@ def contrast(a, b):
 
 
 def lab(rgb, vision):
-    """Returns the CIELAB colour under D65 that such eyes see."""
+    """Returns the CIELAB colour (D65) that a person with this kind of vision sees."""
     seen = [min(1, max(0, sum(m * part for m, part in zip(row, linear(rgb))))) for row in VISIONS[vision]]
     to_xyz = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
     x, y, z = (sum(m * part for m, part in zip(row, seen)) / white for row, white in zip(to_xyz, (0.95047, 1, 1.08883)))
@@ -51,7 +51,7 @@ def lab(rgb, vision):
 
 
 def distance(one, other):
-    """Returns CIEDE2000, with the names of its authors (Sharma, Wu, Dalal 2005)."""
+    """Returns the distance CIEDE2000 of two colours; the names are those of Sharma, Wu and Dalal (2005)."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     mean = ((math.hypot(a1, b1) + math.hypot(a2, b2)) / 2) ** 7
     g = 0.5 * (1 - math.sqrt(mean / (mean + 25 ** 7)))
@@ -68,7 +68,7 @@ def distance(one, other):
 
 
 def main():
-    # A pair that the authors of CIEDE2000 publish for tests of programs.
+    # A pair of colours with a known distance, which the authors of CIEDE2000 publish for tests of programs.
     assert abs(distance((50, 2.6772, -79.7751), (50, 0, -82.7485)) - 2.0425) < 1e-4
     assert abs(distance((6.7747, -0.2908, -2.4247), (5.8714, -0.0985, -2.2286)) - 0.6377) < 1e-4
     with open(sys.argv[1], encoding='utf-8') as file:

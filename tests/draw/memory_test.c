@@ -1,4 +1,4 @@
-/* memory_test.c: the way from a model to a frame with failing allocations: allocation n fails, for every n.
+/* memory_test.c: layout and drawing of a model when memory runs out: allocation n fails, for every n.
  * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,7 +99,7 @@ static void test_drawing_survives_any_failed_allocation(void **state)
 	free(bytes);
 }
 
-/* The rows of a server are the same or missing: rows of many connections are packed by what is known of each moment. */
+/* If an allocation fails, the rows of a server are the same as with memory, or there is an error. */
 static void test_server_rows_survive_failed_allocations(void **state)
 {
 	(void)state;

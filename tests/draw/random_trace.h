@@ -1,4 +1,5 @@
-/* random_trace.h: a random program as a mirage trace, with all that a picture shows.  SPDX-License-Identifier: ISC */
+/* random_trace.h: writes a random program as a mirage trace, with all objects that a picture shows.  SPDX-License-Identifier: ISC
+ */
 #ifndef TESTS_DRAW_RANDOM_TRACE_H
 #define TESTS_DRAW_RANDOM_TRACE_H
 

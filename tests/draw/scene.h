@@ -1,4 +1,4 @@
-/* scene.h: a trace from its bytes to a draw list, and what any list must hold.  SPDX-License-Identifier: ISC */
+/* scene.h: makes a draw list from the bytes of a trace, and checks rules for any draw list.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_DRAW_SCENE_H
 #define TESTS_DRAW_SCENE_H
 
@@ -14,7 +14,7 @@
 #include "draw/svg.h"
 #include "view/index.h"
 
-static const char *golden_dir; /* folder of goldens: an argument of the test */
+static const char *golden_dir; /* the folder of goldens, from the command line */
 
 struct scene {
 	struct weft_trace *trace;
@@ -113,8 +113,7 @@ static inline void check_texts(const struct weft_draw_list *list)
 	}
 }
 
-/* Returns whether a shape of that paint covers the point within `slack` px; hiding colours do not count, since they do not hide
- * it. */
+/* Returns whether a shape of this paint covers the point, or is at most `slack` px away. */
 static inline bool is_painted(const struct weft_draw_list *list, enum weft_paint paint, double x, double y, double slack)
 {
 	for (size_t i = 0; i < list->count; i++) {
@@ -133,7 +132,7 @@ static inline void check_primitives(const struct weft_draw_list *list)
 		const struct weft_prim *p = &list->prims[i];
 		assert_true(p->paint < WEFT_PAINT_COUNT && p->kind <= WEFT_PRIM_TEXT);
 		assert_true(i == 0 || list->prims[i - 1].layer <= p->layer);
-		/* Arrows have no numbers: many of them would hide the picture. */
+		/* No arrow has a number as text, because many numbers would hide the picture. */
 		assert_false(p->kind == WEFT_PRIM_TEXT && p->paint >= WEFT_PAINT_AWAIT && p->paint <= WEFT_PAINT_SIGNAL);
 		assert_true((float)(int)(p->x0 * 8) == p->x0 * 8 && (float)(int)(p->y0 * 8) == p->y0 * 8);
 		if (p->kind == WEFT_PRIM_RECT)

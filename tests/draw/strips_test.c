@@ -42,7 +42,7 @@ static void test_time_axis_labels_have_the_expected_formats(void **state)
 	check_clock(s.model, true, 1000000000, 100000000, "22:13:21.1");
 	check_clock(s.model, true, -20123456789, 60000000000, "22:13");
 	check_clock(s.model, true, 86400000000000 * 107, 86400000000000, "2024-02-29");
-	/* Beyond the range of a 64-bit clock, the trace's own time is shown. */
+	/* If the time of day does not fit into 64 bits, the ruler shows the time since the start of the trace. */
 	check_clock(s.model, true, INT64_MAX, 1, "9223372036.854775807 s");
 	close_scene(&s);
 }
@@ -127,7 +127,7 @@ static void check_overview(const struct scene *s, const struct weft_overview *o,
 	for (size_t i = 0; i < s->model->pause_count; i++)
 		assert_true(
 		    is_painted(&s->list, WEFT_PAINT_PAUSE, weft_overview_x(o, width, s->model->pauses[i].start_ns), 5, 3));
-	/* Both ends of the shown part, if they are inside. */
+	/* Checks both ends of the shown part, if they are inside the overview. */
 	double x0 = weft_overview_x(o, width, s->view->from_ns);
 	double x1 = weft_overview_x(o, width, weft_view_time(s->view, s->view->width_px));
 	assert_true(is_painted(&s->list, WEFT_PAINT_ACCENT, x0 > 0 ? x0 : 0, 5, 4));
@@ -188,7 +188,7 @@ static void test_overview_grips_move_the_interval(void **state)
 	assert_true(llabs(s.view->from_ns - from) <= 8);
 	weft_overview_drag(o, s.view, width, WEFT_GRIP_NONE, 0, weft_overview_x(o, width, 1700000));
 	assert_true(llabs(weft_view_time(s.view, s.view->width_px / 2) - 1700000) <= 8);
-	/* Even the smallest frame can be dragged. */
+	/* The frame of the shown part can be dragged however narrow it is. */
 	weft_view_show(s.view, from, from);
 	assert_int_equal(weft_overview_grip(o, s.view, width, x0), WEFT_GRIP_FRAME);
 	weft_overview_destroy(o);

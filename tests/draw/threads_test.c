@@ -1,5 +1,5 @@
-/* threads_test.c: the lanes of OS threads.  Compares how full they are with counts of the kernel events. Arguments: the
- * generator, and the folder of goldens. SPDX-License-Identifier: ISC */
+/* threads_test.c: the lanes of OS threads: the area of each state is compared with the times of the kernel events.  Arguments:
+ * the generator, and the folder of goldens. SPDX-License-Identifier: ISC */
 #include "draw/scene.h"
 
 #include <unistd.h>
@@ -38,7 +38,7 @@ static void open_threads(struct scene *s, unsigned threads, const char *events, 
 	assert_int_equal(weft_view_create(&s->view, s->model, s->layout, NULL), WEFT_OK);
 }
 
-/* ---- The truth, from kernel events alone ---- */
+/* ---- Expected times, computed only from kernel events ---- */
 
 enum state { RUNS, WANTS, DISK, BLOCKED, STATES };
 
@@ -153,7 +153,7 @@ static void check_density(struct scene *s, const struct weft_draw_options *optio
 				is_whole &= column_ns > 0.99 * (double)(times_ns[x + 1] - times_ns[x]);
 				all_ns += column_ns;
 			}
-			if (!is_whole) /* the kernel events do not cover all of it */
+			if (!is_whole) /* the kernel events do not cover the whole column */
 				continue;
 			/* Columns may be two pixels wide. */
 			double share = WINDOW * bar / all_ns, x0 = (double)c, x1 = (double)(c + WINDOW), slack = px + 1;
@@ -245,7 +245,7 @@ static double part_of(const char *tip, const char *what)
 	return found ? atof(found + strlen(what)) : 0;
 }
 
-/* The tip of a pixel sums up the states in it. */
+/* The tip of a pixel with many intervals shows the sum of each state. */
 static void test_tip_of_a_dense_pixel_sums_up_states(void **state)
 {
 	(void)state;
@@ -279,7 +279,7 @@ static void test_tip_of_a_dense_pixel_sums_up_states(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Intervals have texts, by pointer and by keys; a click selects an interval and the promise that ran in it. */
+/* The pointer and keys show a text about an interval; a click selects the interval and the promise that ran in it. */
 static void test_pointer_on_a_thread_interval_shows_its_tip(void **state)
 {
 	(void)state;
@@ -302,7 +302,7 @@ static void test_pointer_on_a_thread_interval_shows_its_tip(void **state)
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (!heard[i])
 			fail_msg("nothing is said of%s", words[i]);
-	/* A click selects an interval, and Escape clears the selection; above the lanes there is none. */
+	/* A click in a lane selects an interval, and Escape clears the selection; a click above the lanes selects none. */
 	weft_viewer_press(v, 640, lane_y(v, 3), WEFT_BUTTON_PRIMARY, 0, 1);
 	weft_viewer_release(v, 640, lane_y(v, 3));
 	weft_viewer_leave(v);
@@ -314,7 +314,7 @@ static void test_pointer_on_a_thread_interval_shows_its_tip(void **state)
 	    v, 640, v->panes[WEFT_PANE_PICTURE].y_px + v->panes[WEFT_PANE_PICTURE].height_px - v->view->lanes_px - 10);
 	assert_false(weft_viewer_tip(v, tip) && strstr(tip, "(tid 1"));
 	weft_viewer_leave(v);
-	/* Keys go from one interval in which a promise was off CPU to the next, and back. */
+	/* Keys select the next or the previous interval in which a promise was off CPU. */
 	char first[WEFT_SUMMARY_BYTES], second[WEFT_SUMMARY_BYTES];
 	assert_int_equal(weft_viewer_act(v, weft_action_of_key(".", 0)), WEFT_OK);
 	weft_viewer_describe(v, first);
@@ -336,7 +336,7 @@ static size_t count_wakes(const struct weft_draw_list *list)
 	return count;
 }
 
-/* Wake-ups are drawn where they are few, and otherwise for the selected promise. */
+/* If there are few wake-ups, each has an arrow; if there are many, only those of the selected promise have one. */
 static void test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise(void **state)
 {
 	(void)state;
@@ -364,7 +364,7 @@ static void test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise(void 
 	weft_viewer_destroy(v);
 }
 
-/* A key shows and hides the lanes; a link and the way back keep the choice. */
+/* One action shows or hides the lanes; links and the history contain the choice. */
 static void test_lanes_can_be_hidden(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of libevent, as Debian installs them.
+"""Records unmodified programs of libevent: their actions are in the trace, and findings name only real faults.
 
 	programs_test.py NAME WEFT	the names are at the end
 
@@ -23,7 +23,7 @@ import urllib.request
 
 from recorded import ENV, PATIENCE, Recording, check_answered_reads, expect, fail, free_port, need, until
 
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 
 
@@ -33,7 +33,7 @@ def healthy(trace):
 
 
 def memcached(weft, folder):
-    """Four clients and two workers."""
+    """memcached serves four clients with two worker threads."""
     server, path = need('memcached'), os.path.join(folder, 'socket')
     user = ['-u', 'root'] if os.getuid() == 0 else []
     recording = Recording(weft, os.path.join(folder, 'traces'), [server, *user, '-s', path, '-t', '2'], wait=False)
@@ -87,7 +87,7 @@ asyncio.run(main())
 
 
 def memcached_asked(weft, folder):
-    """memcached reads and writes its connections itself: the path of a question leads into it, and the path of the answer back."""
+    """memcached reads and writes its connections with system calls; the path of a request leads into it, and the path of the response back."""
     server, python = need('memcached'), need('/usr/bin/python3')
     if subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL, check=False).returncode:
         print('SKIPPED: python3-uvloop is not installed')
@@ -113,8 +113,8 @@ def memcached_asked(weft, folder):
 
 
 def poolcounter(weft, folder):
-    """Its callbacks jump to libevent at their end and have no stack frame then: promises that they create there belong to them."""
-    own = f'127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.2'  # its port cannot be chosen
+    """Callbacks of poolcounter end with a jump into libevent, so they have no stack frame then; promises that are created there still belong to the callbacks."""
+    own = f'127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}.2'  # poolcounterd has a fixed port, so the test chooses an address
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('poolcounterd'), '-l', own], wait=False)
 
     def is_locked():
@@ -132,7 +132,7 @@ def poolcounter(weft, folder):
 
 
 def webdis(weft, folder):
-    """webdis asks redis, which is stopped for a second."""
+    """webdis sends a request to redis, which is stopped for a second."""
     program, store = need('webdis'), need('redis-server')
     port, at = free_port(), free_port()
     rc = os.path.join(folder, 'webdis.json')
@@ -179,7 +179,7 @@ def webdis(weft, folder):
 
 
 def webdis_refused(weft, folder):
-    """webdis asks redis, which does not run: hiredis connects without libevent."""
+    """webdis connects to a redis that does not run; hiredis makes this connect without libevent."""
     program = need('webdis')
     port, at = free_port(), free_port()
     rc = os.path.join(folder, 'webdis.json')
@@ -197,7 +197,7 @@ def webdis_refused(weft, folder):
 
 
 def tmux(weft, folder):
-    """A server with a window, in which a command prints a text."""
+    """tmux: a server with a window in which a command prints a text."""
     program, path = need('tmux'), os.path.join(folder, 'socket')
     said = os.path.join(folder, 'said')
     env = {**ENV, 'TERM': 'screen', 'SHELL': '/bin/sh', 'LC_ALL': 'C.UTF-8'}
@@ -218,7 +218,7 @@ def tmux(weft, folder):
 
 
 def transmission(weft, folder):
-    """A daemon gets a file name by HTTP, reads the whole file, and ends."""
+    """The daemon of transmission gets the name of a file by HTTP, reads the whole file, and ends."""
     program, data = need('transmission-daemon'), bytes(range(256)) * 4096
     with socket.socket() as one, socket.socket() as two:
         one.bind(('127.0.0.1', 0))
@@ -237,7 +237,7 @@ def transmission(weft, folder):
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 asked[0] += 1
                 return json.load(answer)['arguments']
-        except urllib.error.HTTPError as error:  # the first answer has the name of the session
+        except urllib.error.HTTPError as error:  # the first response has the id of the session
             asked[0] += 1
             session[0] = error.headers['X-Transmission-Session-Id']
         except OSError:
@@ -278,7 +278,7 @@ def tor(weft, folder):
     checked = Recording(weft, os.path.join(folder, 'checked'), checks)
     expect((checked.status, time_of_day.sub(b'', checked.out)), (0, time_of_day.sub(b'', plain)), 'what tor says of its configuration')
     expect(checked.traces(), [], 'traces of a program without a loop')
-    # tor 0.4.9 sometimes ends in an assertion, with and without recording: a mutex is destroyed while a worker waits for it.
+    # tor 0.4.9 sometimes aborts, with and without recording, because it destroys a mutex while a worker waits for it.
     for attempt in range(10):
         traces = os.path.join(folder, f'traces-{attempt}')
         recording = Recording(weft, traces, [program, '--hush', '-f', rc], wait=False)

@@ -277,7 +277,7 @@ static int http(void)
 	return 0;
 }
 
-/* ---- late: a client whose requests time out, one after the other; libevent calls back without a request ---- */
+/* ---- late: a client whose requests time out, one after the other; libevent calls the callbacks without a request ---- */
 
 enum { LATE_REQUESTS = 12 };
 
@@ -417,7 +417,7 @@ static int torture(void)
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, party, &parties[i]);
-	/* main sends the last message to each thread: its neighbour may have ended before. */
+	/* The main thread sends the last message to each thread, because the thread's neighbour may have ended already. */
 	for (int i = 0; i < THREADS; i++) {
 		while (__atomic_load_n(&parties[i].rounds, __ATOMIC_RELAXED) < ROUNDS)
 			usleep(1000);
@@ -478,7 +478,7 @@ static int forking(void)
 static void hear(int fd, short what, void *data)
 {
 	char byte;
-	*(int *)data = read(fd, &byte, 1) >= 0; /* also when the writer has closed its end */
+	*(int *)data = read(fd, &byte, 1) >= 0; /* read() also returns when the writer has closed its end */
 }
 
 static int turned(void)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What small programs of libevent become in a trace, and what explain says of them.
+"""Small programs of libevent have the right promises in a trace, and the right findings.
 
 	scenes_test.py SCENES WEFT
 
@@ -14,7 +14,7 @@ import tempfile
 from recorded import ENV, PATIENCE, Recording, expect, fail, until
 
 scenes, weft = sys.argv[1:3]
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 
 
@@ -25,7 +25,7 @@ def record(name, folder):
     trace = recording.trace('event_scenes')
     expect(trace.lost(), 0, 'events lost')
     copies = trace.ask('info', '--json')[0]['runtimes']
-    # libevent_core is there too, since libevent_pthreads needs it; nobody calls it.
+    # libevent_pthreads also loads libevent_core, whose functions are not called.
     if not re.search(r'libevent 2\.1: (\d+) of \1 calls', copies) or 'not recorded' in copies + recording.err.decode():
         fail(f'not all was taken: {copies}')
     return trace
@@ -99,7 +99,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
         fail('nobody listens')
     reads = [(event['promise'], event['input']) for event in trace.ask('events', '--json') if event['op'] == 'read' and event['input'] in {p['promise'] for p in connects}]
     expect((len(reads), {a for a, _ in reads} <= owners), (3, True), 'who reads that it is connected')
-    # The bytes that each end has sent have arrived at the other end.
+    # Each end of a connection has received all bytes that the other end has sent.
     ends, carried = {}, {'sent': {}, 'received': {}}
     for event in trace.ask('events', '--json'):
         if event.get('what') == 'connection':
@@ -122,7 +122,8 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     expect(len([p for p in trace.promises('request', 'GET /now') if p['end'] == 'resolved']), 2, 'the other request')
     healthy(trace)
 
-    # libevent calls back without the request that failed, and reports no connect without a callback for events.
+    # libevent calls back without the request that timed out, and calls no callback at a connect of a client without a callback for events; both promises
+    # still end.
     trace = record('late', folder)
     expect(len([p for p in trace.promises('request', 'GET /late') if p['failure'] == 'no answer']), 12, 'requests that time out')
     expect([f for f in trace.findings(LATE) if f in ('stuck', 'retries', 'failure')], [], 'what is found in late')
@@ -136,7 +137,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     if len(trace.promises('condition', 'event freed')) + len(trace.promises('condition', 'event')) < 1000:
         fail('events that were activated are missing')
 
-    # A loop that is called iteration by iteration records its inputs while it sleeps; its promise ends with its base.
+    # A loop that the program runs by single iterations records its inputs while it sleeps; its promise ends when its base is freed.
     recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
     until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, single iterations') == ['100 s', 'pipe'], 'what the loop waits for is told')
@@ -146,7 +147,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     expect(trace.promise('loop', 'single iterations')['end'], 'resolved', 'how a loop ends whose base is freed')
     expect(trace.findings(LATE), {}, 'what is found in turned')
 
-    # A fork in the middle of the recorder's work: no promise waits for itself.
+    # After a fork in the middle of the recorder's work, no promise waits for itself.
     healthy(record('forking', folder))
 
 

@@ -3,9 +3,9 @@
 
 	suite_test.py WEFT FOLDER
 
-Fetches Debian's source of the libevent that is installed into FOLDER, builds its tests against the installed library, and runs them
-without and with recording: with epoll, and what has to do with the loop with poll() and select() too.  WEFT_WHOLE=1 leaves nothing out, and
-takes some minutes.  What differs is run alone, several times: a busy machine fails some of them now and then.
+Fetches Debian's source of the installed libevent into FOLDER, builds its tests against the installed library, and runs them
+without and with recording: all with epoll, and tests of the loop also with poll() and select().  WEFT_WHOLE=1 runs all tests with each, which
+   takes some minutes.  Tests with different results run again, alone and several times, because some fail now and then on a busy machine.
 SPDX-License-Identifier: ISC"""
 
 import glob
@@ -22,7 +22,7 @@ from recorded import ENV, expect, fail
 TRIES = 4
 WHOLE_S, ONE_S = 1200, 120
 BACKENDS = {'epoll': {}, 'poll': {'EVENT_NOEPOLL': '1'}, 'select': {'EVENT_NOEPOLL': '1', 'EVENT_NOPOLL': '1'}}
-# They wait several seconds for a server without answers.
+# These tests wait several seconds for a server that does not answer.
 SLOW = [':http/cancel_by_host_ns_timeout', ':http/cancel_by_host_ns_timeout_inactive_server', ':http/cancel_inactive_server',
         ':http/cancel_by_host_inactive_server', ':http/cancel_by_host_no_ns_inactive_server', ':http/cancel_by_host_no_ns']
 # Parts run at the same time, because most of them wait.
@@ -40,7 +40,7 @@ def build(source):
         made = os.path.join(folder, 'include')
         os.makedirs(made, exist_ok=True)
         with open(os.path.join(made, 'evconfig-private.h'), 'w', encoding='ascii'):
-            pass  # the tests do not need it
+            pass  # the tests do not need this file
         files = [path for path in glob.glob(os.path.join(source, 'test', 'regress*.c')) if not path.endswith('_iocp.c')]
         flags = ['-O1', '-g', '-w', '-D_GNU_SOURCE', '-DTINYTEST_LOCAL', *(f'-I{path}' for path in (made, source, source + '/compat', source + '/test'))]
         libraries = ['-levent_core', '-levent_extra', '-levent_pthreads', '-levent_openssl', '-lssl', '-lcrypto', '-lz', '-lpthread']
@@ -52,7 +52,7 @@ def build(source):
 
 
 def run(runner, backend, tests, traces, seconds):
-    """Returns the result of each test: OK, SKIPPED, FAIL and so on; recorded if `traces` is a folder."""
+    """Runs tests, with recording if `traces` is a folder; returns the result of each: OK, SKIPPED, FAIL and so on."""
     command = [runner, *tests]
     if traces:
         command = [weft, 'record', '--size=1M', '-o', traces, '--', *command]
@@ -88,7 +88,7 @@ def main():
             skip(f'only {len(plain)} tests of libevent run here')
         expect(sorted(recorded), sorted(plain), 'tests that come to an end')
         made = len(glob.glob(os.path.join(traces, backend + '-*', '*', 'metadata')))
-        if made < len(plain) // 2:  # each test is a process of its own; some make no loop
+        if made < len(plain) // 2:  # each test runs in a process of its own, and some make no loop
             fail(f'{made} of {len(plain)} tests are recorded')
         worse = [name for name in plain if plain[name] == 'OK' and recorded[name] != 'OK']
         sick = [name for name in worse if not passes(runner, backend, name, os.path.join(traces, 'one')) and passes(runner, backend, name, None)]

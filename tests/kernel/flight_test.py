@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weft record --kernel=flight: kernel events stay in memory, and are in the trace when the program ends or dies, and in copies of weft save.
+"""weft record --kernel=flight: kernel events stay in memory; they are written when the program ends or dies, and into copies of weft save.
 
 	flight_test.py KNOWN SLOW WEFT
 
-Runs as root, if root runs this, and as an ordinary user; prints and skips what the machine allows neither of them.
+root runs each test as root and as an ordinary user; tests that the machine does not allow are skipped with a note.
 
 SPDX-License-Identifier: ISC"""
 
@@ -20,7 +20,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import PATIENCE, Recording, Trace, closed_to_others, expect, fail, passes, until
 
-MANY = 60000  # of which 512 KiB for each CPU hold some 13,000
+MANY = 60000  # 512 KiB for each CPU have space for some 13,000 of these events
 
 
 def kernel(trace):
@@ -32,7 +32,7 @@ def packets(trace):
 
 
 def switches(process):
-    """Returns the number of switches of the OS threads of weft record itself."""
+    """Returns the number of context switches of the OS threads of the weft record process."""
     counts = {}
     for path in glob.glob(f'/proc/{process.pid}/task/*/status'):
         with open(path, encoding='ascii') as file:
@@ -50,7 +50,7 @@ def finish_recording(recording, name):
 
 
 def check_asked(weft, known, folder, user):
-    """Nothing is written without a request; weft save copies the events, repeatedly; at the end they are in the trace."""
+    """Without a request, no kernel event is written; each weft save copies the kernel events; when the program ends, they are in the trace."""
     recording = run(weft, folder, 'asked', ['--kernel=own,flight'], [known, '100', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     trace = recording.trace('kernel_known')
@@ -115,7 +115,7 @@ def check_crowded(weft, known, folder, user):
 
 
 def check_woken(weft, folder, user):
-    """A sleeping thread has its wake-up, also if the kernel keeps that in another ring, and after any number of copies."""
+    """The wake-up of a sleeping thread is in each copy, also if it is in the ring of another CPU."""
     recording = run(weft, folder, 'woken', ['--kernel=all,flight'], ['/usr/bin/python3', '-c', passes(3000)], user)
     number = 0
     while recording.process.poll() is None and number < 100:
@@ -144,13 +144,13 @@ def check_woken(weft, folder, user):
 
 
 def check_watched(weft, known, folder, user):
-    """Copies of weft watch contain the kernel events up to the copy."""
+    """A copy of weft watch contains the kernel events up to the time of the copy."""
     recording = run(weft, folder, 'watched', ['--kernel=flight'], [known, '100', '/dev/null', 'forever'], user)
     pid = recording.ids('kernel_known')[0]
     kept = os.path.join(folder, 'kept')
     watch = subprocess.Popen([weft, 'watch', '--save=' + kept, recording.trace('kernel_known').path, 'count<1'],
                              stdout=subprocess.PIPE, text=True, **user)
-    # Without libzstd a copy is a directory.
+    # A weft without libzstd makes copies that are directories.
     copies = lambda: [path for path in glob.glob(os.path.join(kept, '*')) if path.endswith(('Z', 'Z.tar.zst'))]
     until(copies, 'what weft watch keeps')
     told = kernel(Trace(weft, copies()[0]))
@@ -186,7 +186,7 @@ def check_forgotten(weft, known, folder, user):
 
 
 def check_said(weft, slow, folder, user):
-    """weft explain reports the same of a slow callback as for a directly written trace."""
+    """weft explain reports the same about a slow callback as in a trace whose kernel events were written directly."""
     trace, _, err = finish_recording(run(weft, folder, 'said', ['--kernel=flight'], [slow, 'mutex'], user), 'kernel_slow')
     told = kernel(trace)
     stalls = [line for line in trace.findings().get('stall', []) if '50 ms' in line['title']]
@@ -197,7 +197,7 @@ def check_said(weft, slow, folder, user):
 
 
 def check_killed(weft, known, folder, user):
-    """A killed weft record loses the kernel events: the program's part is readable, weft save does not wait, and the trace directory can be used again."""
+    """If weft record is killed, the kernel events are lost; the program's events are readable, weft save does not wait, and the trace directory can be used again."""
     command = [known, '10', '/dev/null', 'forever']
     recording = run(weft, folder, 'killed', ['--kernel=flight'], command, user)
     pid = recording.ids('kernel_known')[0]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Findings of a computation whose CPU is used by real interrupts: timers, and packets of a private network.
+"""Findings about a computation whose CPU handles real interrupts: of timers, and of packets of a private network.
 
 	interrupts_test.py FLOOD SLOW WEFT
 
-Needs root, two CPUs and a kernel in which one CPU handles packets of another (RPS); otherwise it is skipped.
+The test needs root, two CPUs and a kernel in which one CPU handles packets of another (RPS); otherwise, it is skipped.
 
 SPDX-License-Identifier: ISC"""
 
@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import Recording, expect, fail
 
-TRIES = 20  # on a busy machine other programs use both CPUs
+TRIES = 20  # several tries, because other programs may use both CPUs
 SPAN = r'([\d.]+) (us|ms|s)'
 SPENT = re.compile(r'^\[(\d+)\] .*kernel_spent: .*?\{ tid = (\d+), ago_ns = (\d+), on = ([01]), text = (\d+), ns = (\d+) \}', re.M)
 TEXT = re.compile(r'kernel_text: .*?\{ text = (\d+), name = "([^"]*)" \}')
@@ -45,7 +45,7 @@ def run_in_namespaces(flood, slow, weft):
     with open(rps, 'w', encoding='ascii') as file:
         file.write(f'{1 << processors[0]:x}')
     with tempfile.TemporaryDirectory(prefix='weft-interrupts-') as folder:
-        # Both have priority over other programs on this machine.
+        # Both programs have priority over all other programs on this machine.
         sender = subprocess.Popen(['nice', '-n', '-15', flood, str(processors[-1])], stdout=subprocess.PIPE, text=True)
         try:
             expect(sender.stdout.readline(), 'ready\n', 'a sender')
@@ -70,7 +70,7 @@ def run_in_namespaces(flood, slow, weft):
 
 
 def check_interrupts(trace, stall, folder):
-    """The sentence, the packets and the picture say the same."""
+    """Checks that the finding, the kernel packets and the picture have the same time of interrupts."""
     told = ms(re.search('interrupts ' + SPAN, stall['title']))
     whole = ms(re.search('blocked the event loop for ' + SPAN, stall['title']))
     line = [line for line in stall['evidence'] if 'interrupts used the CPU of the thread' in line['text']]

@@ -1,4 +1,4 @@
-/* known.c: page faults at known times: each is between two readings of the CPU's counter.
+/* known.c: makes page faults at known times, each between two readings of the CPU's counter.
  *
  * 	known COUNT FILE [forever]
  *
@@ -48,9 +48,9 @@ int main(int argc, char **argv)
 	name = argv[2];
 	if (!(all = malloc(count * sizeof *all)))
 		return 1;
-	memset(all, 0, count * sizeof *all); /* touches its own pages */
+	memset(all, 0, count * sizeof *all); /* the array's own pages are touched before, so that they cause no fault later */
 	uv_timer_init(uv_default_loop(), &timer);
-	uv_update_time(uv_default_loop()); /* the start of recording may have taken long */
+	uv_update_time(uv_default_loop()); /* the start of the recording may have taken long */
 	uv_timer_start(&timer, touch, 20, argc > 3 ? 10 : 0);
 	return uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 }

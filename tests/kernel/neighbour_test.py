@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Healthy programs as Debian installs them, beside programs that compete for both CPUs: weft blames none of them for a stall.
+"""Healthy programs of Debian run while other programs compete for both CPUs: weft reports no stall of the healthy programs.
 
 	neighbour_test.py SLOW WEFT
 
-Each uses 6 ms of CPU time at once, which takes 20 ms and more on such a machine.  They are recorded without --kernel, where only the loop's iterations
+Each healthy program uses 6 ms of CPU time at once, which lasts 20 ms or more on such a machine.  They are recorded without --kernel, where only the loop's iterations
 have CPU times, and with all kernel events, if root runs this.  Programs that are not installed are skipped.
 
 SPDX-License-Identifier: ISC"""
@@ -119,12 +119,12 @@ try:
                     expect([alarm for alarm in trace.alarms() if alarm.startswith('stall')], [], f'{name}{level}: alarms')
                     for stall in trace.findings().get('stall', []):
                         if '10 ms' not in stall['title'] and 'handle' not in stall['title']:
-                            continue  # it starts
+                            continue  # the program starts
                         if re.search('split the work|move the blocking call', stall['next']):
                             print(f'{stall["title"]}: {stall["next"]}')
                         count += 1
                         held += 'run fewer other programs' in stall['next'] or 'move the interrupts' in stall['next']
-                # A neighbour may have come between two things of one round, of which the kernel was asked together.
+                # A competing program may have preempted the program between two callbacks of one iteration, for which the CPU times are known only together.
                 if held < count * 0.8:
                     fail(f'{name}{level}: {count} times it took long, {held} of which are said to be the neighbours\'')
                 print(f'{name}{" with --kernel" if level else ""}: no alarm; {count} times it took long, {held} of which are said to be the neighbours\'')

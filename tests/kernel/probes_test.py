@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""probes_test.py WEFT: root's `weft record --kernel` puts probes into a file of another user for the recorded process alone, and a file that is
-swapped meanwhile is not probed.
+"""probes_test.py WEFT: `weft record --kernel` of root probes a file of another user only in the recorded process, and does not probe a file
+   that is replaced at the same time.
 
-Runs as root on x86-64, where the kernel has probes of programs; otherwise it is skipped with a word.
+The test needs root, x86-64 and a kernel with uprobes; otherwise, it is skipped with a note.
 
 SPDX-License-Identifier: ISC"""
 import mmap
@@ -32,7 +32,7 @@ def note(name):
 
 
 def make_file(path):
-    """Writes an ELF file with one segment, whose probes are those of Python's collector."""
+    """Writes an ELF file with one segment and the probes of Python's garbage collector."""
     notes = note(b'gc__start') + note(b'gc__done')
     names = b'\0.note.stapsdt\0.shstrtab\0'
     sections = [struct.pack('<IIQQQQIIQQ', *[0] * 10),
@@ -58,7 +58,7 @@ def is_probed(memory):
 
 
 def record(weft, folder, path):
-    """Records another user's process that loads the file and reports whether it was probed."""
+    """Records a process of another user that loads the file; the process prints whether the file is probed."""
     me = os.path.join(folder, 'probes_test.py')
     become = ['setpriv', f'--reuid={OTHER}', f'--regid={OTHER}', '--clear-groups', sys.executable, me, 'load', path]
     return subprocess.Popen([weft, 'record', '--kernel=all', '--overwrite', '-o', os.path.join(folder, 'trace'), '--', *become], stdin=subprocess.PIPE,
@@ -77,7 +77,7 @@ def check(weft, folder):
     path = os.path.join(folder, 'lib.so')
     make_file(path)
     memory = load(path)
-    # A file of root's is probed wherever it is loaded: that shows that this machine can put probes.
+    # A file of root is probed in each process, which shows that this machine allows probes.
     os.chmod(path, 0o755)
     with record(weft, folder, path) as recorded:
         if recorded.stdout.readline() != 'probed\n' or not is_probed(memory):
@@ -87,7 +87,7 @@ def check(weft, folder):
         recorded.communicate('\n')
     if is_probed(memory):
         sys.exit('the probe outlives weft record')
-    # A file of the recorded user's, which that user may change.
+    # A file of the recorded user, who can change it, is probed only in the recorded process.
     os.chown(path, OTHER, OTHER)
     with record(weft, folder, path) as recorded:
         line = recorded.stdout.readline()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weft record --kernel: kernel events are beside the program's events, complete and at the right times, also after kills, cuts and wraps.
+"""weft record --kernel: kernel events are complete and have the right times, also after a kill, a cut or a wrap of the ring.
 
 	record_test.py KNOWN WEFT
 
-Runs as root, if root runs this, and as an ordinary user; prints and skips what the machine allows neither of them.
+root runs each test as root and as an ordinary user; tests that the machine does not allow are skipped with a note.
 
 SPDX-License-Identifier: ISC"""
 
@@ -26,11 +26,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from recorded import ENV, PATIENCE, Trace, closed_to_others, expect, fail, passes, refuse, until
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-PERF_EVENT_OPEN, BPF, GET_PROGRAM = 298, 321, 13  # on x86-64
+PERF_EVENT_OPEN, BPF, GET_PROGRAM = 298, 321, 13  # number of the system call on x86-64
 COUNT = 10000
-MANY = 30000  # of 250,000: events for which the kernel has no buffer, because the machine is busy or others use buffers, may be missing
+MANY = 30000  # out of 250,000 events: an event is missing if the kernel has no buffer for it, because the machine is busy or other programs use the buffers
 LINE = re.compile(r'\[(\d+)\] .*? kernel_(\w+): \{ .* \}, \{ (.*) \}$')
-# weft events does not show these.
+# weft events does not print events of these operations.
 TOLD = ('on', 'off', 'taken', 'wake', 'fault', 'in', 'spent')
 
 
@@ -88,7 +88,7 @@ def explain(trace):
 
 
 def wanted(user):
-    """Returns the level that this user must get, or None if it depends on the machine."""
+    """Returns the level of kernel events that this user must get, or None if the level depends on the machine."""
     with open('/proc/sys/kernel/perf_event_paranoid') as file:
         paranoid = int(file.read())
     with open('/proc/self/status') as file:
@@ -97,7 +97,7 @@ def wanted(user):
 
 
 def check_fault_times(known, trace, info):
-    """10,000 faults, each between two readings of the counter."""
+    """Each of 10,000 page faults has a time between the two readings of the counter around it."""
     with open(known, 'rb') as file:
         pages = {page & 0xffffffff: (before, after) for page, before, after in struct.iter_unpack('=3Q', file.read())}
     expect(len(pages), COUNT, 'known faults')
@@ -106,7 +106,7 @@ def check_fault_times(known, trace, info):
     seen, outside = set(), 0
     begin, end = min(before for before, _ in pages.values()), max(after for _, after in pages.values())
     for ticks, op, fields in found:
-        # Before and after that, other mappings may be at the same addresses.
+        # Only faults in this time are compared, because other mappings may be at the same addresses before and after it.
         if op == 'fault' and fields['page'] in pages and begin <= ticks <= end:
             before, after = pages[fields['page']]
             outside += not before <= ticks <= after
@@ -124,7 +124,7 @@ def check_fault_times(known, trace, info):
 
 
 def check_damage(trace, folder):
-    """With any damage in kernel packets, the program's events are the same, and the remaining kernel events are read."""
+    """Damage in kernel packets does not change the program's events, and all other kernel events are read."""
     bare, cut, strange = (os.path.join(folder, name) for name in ('bare', 'cut', 'strange'))
     for path in (bare, cut, strange):
         shutil.copytree(trace.path, path)
@@ -134,7 +134,7 @@ def check_damage(trace, folder):
     expect('kernel' in Trace(trace.weft, bare).ask('info', '--json')[0], False, 'nothing of the kernel')
     if shutil.which('babeltrace2'):
         expect(program(trace), program(Trace(trace.weft, bare)), "what babeltrace2 reads of the program's own events")
-    # A reader that does not know their class reports no damage.
+    # Kernel packets of an unknown class are not reported as damage.
     for path in glob.glob(os.path.join(strange, 'kernel-*')):
         with open(path, 'r+b') as file:
             file.seek(20)
@@ -171,7 +171,7 @@ def check_saved(trace, folder):
 
 
 def check_sizes(known, weft, folder, user):
-    """A ring keeps the newest events and counts overwritten ones; a growing trace keeps the oldest and counts lost ones."""
+    """A ring keeps the newest kernel events and counts the overwritten ones; a growing trace keeps the oldest and counts the lost ones."""
     command = [known, '250000', os.path.join(folder, 'pages')]
     ring = Run(weft, os.path.join(folder, 'ring'), ['--kernel=own', '--size=1M'], command, user)
     told, _ = kernel(ring.trace())
@@ -182,7 +182,7 @@ def check_sizes(known, weft, folder, user):
         told, _ = kernel(grown.trace())
         if told['overwritten'] or told['bytes'] > 300000 * told['processors']:
             fail(f'what grows: {told}')
-        # Events without a kernel buffer, because others use the buffers, may be missing: then the limit may not be reached.
+        # If the kernel lost events, the limit of the trace may not be reached.
         if told['lost'] and told['events'] + told['lost'] >= MANY:
             break
         if told['bytes'] > 200000 * told['processors']:
@@ -192,7 +192,7 @@ def check_sizes(known, weft, folder, user):
 
 
 def check_kills(known, weft, folder, user):
-    """Either side is killed: written events are in the trace, which is readable also during the recording."""
+    """If the program or weft record is killed, the trace has all events that were written; it is also readable during the recording."""
     for victim in ('the program', 'weft'):
         run = Run(weft, os.path.join(folder, victim), ['--kernel=own'], [known, '1000', '/dev/null', 'forever'], user, wait=False)
 
@@ -214,7 +214,7 @@ def check_kills(known, weft, folder, user):
 
 
 def is_loaded(number):
-    """Returns whether the kernel has the BPF program of that number."""
+    """Returns whether the kernel has a BPF program with this id."""
     attr = ctypes.create_string_buffer(struct.pack('<I', number), 128)
     ctypes.set_errno(0)
     fd = LIBC.syscall(BPF, GET_PROGRAM, attr, len(attr))
@@ -224,7 +224,7 @@ def is_loaded(number):
 
 
 def check_programs_go(known, weft, folder):
-    """weft's BPF programs are loaded as long as weft runs, whichever process is killed."""
+    """weft's BPF programs stay loaded until weft record ends, also if the program or weft record is killed."""
     for victim in ('the program', 'weft'):
         run = Run(weft, os.path.join(folder, f'{victim} at all'), ['--kernel=all'], [known, '10', '/dev/null', 'forever'], {}, wait=False)
         until(lambda: glob.glob(os.path.join(run.folder, '*', 'kernel-*')) and run.trace().has_events() and 'kernel' in run.trace().ask('info', '--json')[0],
@@ -232,9 +232,9 @@ def check_programs_go(known, weft, folder):
         trace = run.trace()
         loaded = set()
         for path in glob.glob(f'/proc/{run.process.pid}/fdinfo/*'):
-            with contextlib.suppress(FileNotFoundError), open(path) as file:  # weft opens and closes folders meanwhile
+            with contextlib.suppress(FileNotFoundError), open(path) as file:  # weft may open and close folders while the test lists its descriptors
                 loaded |= {int(number) for number in re.findall(r'^prog_id:\s*(\d+)$', file.read(), re.M)}
-        # A trace of a level without some events was recorded with that level.
+        # weft has loaded BPF programs exactly if weft info says that softirqs are recorded.
         expect(bool(loaded), 'softirqs are recorded' in kernel(trace)[0]['why'], f'programs in the kernel: {loaded}')
         if not loaded:
             print('skipped: this machine takes no programs into its kernel')
@@ -249,7 +249,7 @@ def check_programs_go(known, weft, folder):
 
 
 def check_denied(known, weft, folder, user):
-    """A user without permission gets a line with the reason and the remedy, and a recording."""
+    """A user without permission for kernel events gets a line with the reason and a remedy, and a recording without these events."""
     run = Run(weft, os.path.join(folder, 'denied'), ['--kernel'], [known, '10', '/dev/null'], {**user, 'preexec_fn': lambda: refuse(PERF_EVENT_OPEN)})
     if run.process.returncode == 77:
         print('skipped: no filters of system calls')
@@ -264,7 +264,7 @@ def check_denied(known, weft, folder, user):
 
 
 def check_switches(weft, folder, user):
-    """A thread that loses a CPU had got one before: no switch from an idle CPU or another program is missing."""
+    """No switch is missing: a thread that leaves a CPU has got a CPU before."""
     run = Run(weft, os.path.join(folder, 'passes'), ['--kernel', '--mode=grow'], ['/usr/bin/python3', '-c', passes(5000)], user)
     trace, table = run.trace(), os.path.join(folder, 'passes.sqlite')
     if kernel(trace)[0]['lost']:

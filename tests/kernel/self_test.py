@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Findings of a slow callback: its time on CPU, runnable and blocked; with kernel events, also the cause of each.
+"""The finding about a slow callback has its time on CPU, runnable and blocked; with kernel events, also the cause of each time.
 
 	self_test.py SLOW WEFT
 
-Each scene of slow.c is recorded as root, if root runs this, and as an ordinary user.  The program prints the kernel's counters of the
-callback, so that the expected values include the load of the machine.
+root records each scene of slow.c as root and as an ordinary user.  The program prints the kernel's counters of the callback, so that the expected values
+   include the load of the machine.
 
 SPDX-License-Identifier: ISC"""
 
@@ -18,8 +18,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'uv'))
 from recorded import Recording, closed_to_others, expect, fail, refuse
 
-FAULT_NS = 5000  # more than a fault takes without a host that maps the page first
-SLACK_MS = 1.2  # of earlier rounds, which the recorder may count in
+FAULT_NS = 5000  # ns of CPU time; a page fault takes longer only if the host of a virtual machine has to map the page first
+SLACK_MS = 1.2  # ms of the iterations before, which the recorder may include
 ADVICE = {'on': 'split the work', 'memory': 'reuse memory', 'waiting': 'run fewer other programs',
           'blocked': 'move the blocking call to another thread', 'read': 'pages from a disk', 'unknown': 'on an idle machine',
           'pause': 'move the blocking call to another thread'}
@@ -49,7 +49,7 @@ def has_parts(title):
 
 
 def add_row(scene, level, who, stall):
-    """Adds a row to the table; the parts add up to the whole within 1 %."""
+    """Adds a row to the printed table; fails unless the parts add up to the whole within 1 %."""
     title = stall['title']
     is_pause = is_in_pause(title)
     whole = ms(title, LENGTH)
@@ -64,18 +64,18 @@ def add_row(scene, level, who, stall):
 
 
 def crowd(slow, count):
-    """Starts other programs on the only CPU of this process and its children."""
+    """Starts competing programs on the only CPU that this process and its children may use."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     return [subprocess.Popen([slow, 'hog']) for _ in range(count)]
 
 
 def expect_memory(truth):
-    """Faults are most of the work unless each takes the time of many: then the host of this machine has it."""
+    """Returns 'memory' if page faults used most of the CPU time, or None if each fault took so long that the host of this virtual machine must have mapped pages."""
     return 'memory' if truth['cpu'] < FAULT_NS * truth['minor'] else None
 
 
 def check_breakdown(scene, stall, truth):
-    """Compares the reported parts of the stall with the program's counters."""
+    """Compares the parts of the stall with the counters of the program; returns the largest part, or None if it is not certain."""
     wall, cpu = truth['wall'] / 1e6, truth['cpu'] / 1e6
     title, off, part = stall['title'], wall - cpu, None
     if is_in_pause(title):
@@ -85,7 +85,7 @@ def check_breakdown(scene, stall, truth):
     whole = ms(title, LENGTH)
     if whole < wall * 0.99:
         fail(f'{scene}: {title}: not {wall} ms')
-    is_exact = whole < wall * 1.01 + SLACK_MS  # else it lost the processor right before or behind what the program measured
+    is_exact = whole < wall * 1.01 + SLACK_MS  # otherwise, the thread lost the CPU right before or behind the interval that the program measured
     parts = {'on': ms(title, 'on CPU SPAN'), 'waiting': ms(title, ', runnable SPAN'), 'blocked': ms(title, r'[(,] ?blocked SPAN'),
              'unknown': ms(title, 'blocked or runnable SPAN')}
     if not has_parts(title):
@@ -101,10 +101,10 @@ def check_breakdown(scene, stall, truth):
     if is_exact:
         near(parts['on'], cpu, 5 * wall, f'{scene}: {title}: on a processor')
     if not truth['given'] and not truth['taken']:
-        return None  # the hypervisor took the CPU away, which is invisible here
+        return None  # the host took the CPU away, which neither the kernel nor weft can see
     lost = 'waiting' if not truth['given'] else 'blocked' if not truth['taken'] else None
     if lost and is_exact:
-        # The counters cover the rounds around the stall, too: a switch in them leaves the part in doubt.
+        # The counters also cover the iterations around the stall, so a switch in one of these makes the part uncertain.
         near(parts[lost] + parts['unknown'], off, 5 * wall, f'{scene}: {title}: {lost}')
         part = lost if parts[lost] > parts['on'] * 1.05 else 'on' if parts['on'] > parts[lost] * 1.05 else None
     if part == 'on' and scene == 'touch':
@@ -112,14 +112,14 @@ def check_breakdown(scene, stall, truth):
     return 'read' if part == 'blocked' and scene == 'mapped' else part
 
 
-# With what the kernel says: what the title says of the scene, and what the advice and the lines below it.  Level own does not know names.
+# With kernel events: for each scene, words of the title, and words of the advice or the evidence.  The level `own` has no names of other threads.
 NAMED = {'fsync': ('in (fsync|write)', 'flush the file on another thread|blocking call to another thread'), 'cold': ('in (pread64|fadvise64)', 'to another thread'),
          'mapped': ('in a page fault', 'pages from a disk'), 'nanosleep': ('nanosleep', 'use a timer of the event loop'), 'mutex': ('mutex', 'find out why thread'),
          'crowded': ('runnable', 'was preempted \\d+ times?, here for .* by "')}
 
 
 def check_kernel_evidence(scene, stall, truth, level):
-    """Checks the kernel's switches: the parts add up to the whole and equal the program's counters; thread and cause are named."""
+    """Checks a stall with kernel events: its parts equal the counters of the program, and the finding names the other thread and the cause."""
     wall, cpu, title = truth['wall'] / 1e6, truth['cpu'] / 1e6, stall['title']
     lines = ' '.join([stall['next'], *(line['text'] for line in stall['evidence'])])
     if scene not in ('nanosleep', 'mutex'):
@@ -127,11 +127,11 @@ def check_kernel_evidence(scene, stall, truth, level):
         parts = [ms(title, 'on CPU SPAN'), ms(title, ', runnable SPAN'), ms(title, ', blocked SPAN')]
         expect('blocked or runnable' in title, False, f'nothing is in doubt: {title}')
         if has_parts(title):
-            # What interrupts took, and the host of this machine, is no OS thread's time for who counts, and nobody else got the processor.
-            # Between a switch and what the kernel says of it are some us, 30 on a busy machine, which are the OS thread's, for who counts.
+            # The counter of CPU time leaves out the time of interrupts and of the host, in which no other thread had the CPU.  The kernel reports a switch some us late,
+            # up to 30 us on a busy machine, and the counter gives this time to the thread.
             if parts[0] < cpu - wall / 100 - SLACK_MS - 0.05 * (truth['given'] + truth['taken']):
                 fail(f'{scene}: {title}: it had a processor for {cpu} of {wall} ms')
-            # "In CALL and others, N times" counts calls, and a call may block more than once.
+            # N in "in CALL and others, N times" counts calls, each of which may block more than once.
             times = re.search(r'blocked \d.*?( and others)?, (\d+) times', title)
             if times and (int(times[2]) > truth['given'] + 3 or not times[1] and int(times[2]) < truth['given'] - 3):
                 fail(f'{scene}: {title}: it was blocked {truth["given"]} times')
@@ -141,7 +141,7 @@ def check_kernel_evidence(scene, stall, truth, level):
         if largest != {'fsync': 2, 'cold': 2, 'mapped': 2, 'crowded': 1}.get(scene, 0):
             print(f'{scene}: level {level}: another part was the largest, since the machine did other things, too: {title}')
             return
-    # Where the host of this machine takes the processor, faults are not most of what it did.
+    # If the host of this machine took the CPU, page faults were not the largest part.
     if scene == 'touch' and truth['cpu'] < FAULT_NS * truth['minor'] and not ('reuse memory instead' in lines and 'page faults up to' in title):
         fail(f'{scene}: {title}: {lines}')
     if scene in NAMED and level == 'all':
@@ -157,7 +157,7 @@ def check_kernel_evidence(scene, stall, truth, level):
 
 
 def check_verbs(trace):
-    """Checks the other verbs on 40 ms that a promise ran off CPU."""
+    """Checks that the other verbs show the 40 ms that a promise was off CPU while it ran."""
     for rule, status in (('offcpu<5ms', 1), ('offcpu<100s', 0)):
         checked = subprocess.run([trace.weft, 'check', trace.path, rule], stdout=subprocess.PIPE, text=True)
         expect((checked.returncode, '50 ms' in checked.stdout), (status, bool(status)), f'check {rule}: {checked.stdout}')
@@ -169,21 +169,21 @@ def check_verbs(trace):
     expect(sum(step['off_ns'] for step in steps), stat['off']['max_ns'], 'path')
     sums = [row['off_ns'] for rows in (trace.ask('stats', '--json', '--table'), trace.ask('stats', '--json', '--blame=50 ms'))
             for row in rows if 'off_ns' in row]
-    # On a busy machine other promises were off CPU, too.
+    # On a busy machine, other promises may have been off CPU, too.
     expect(sums.count(stat['off']['max_ns']), 2, f'the table and who is to blame, in {sums}')
     text = subprocess.run([trace.weft, 'explain', '--promise=' + promise, trace.path], stdout=subprocess.PIPE, text=True).stdout
     expect(bool(re.search(r'running \(off CPU for (4\d(\.\d)?|[5-9]\d|\d{3}) ms\)', text)), True, text)
 
 
 def check_picture(scene, trace, level):
-    """A lane shows the program's OS thread, and the cause of its longest block."""
+    """Checks that the picture has a lane for the program's OS thread, with the cause of its longest block."""
     picture = os.path.join(os.path.dirname(trace.path), scene + '.svg')
     named = []
     for options, is_shown in ((['--from=40ms', '--to=100ms'], True), (['--no-threads'], False)):
         subprocess.run([trace.weft, 'render', *options, '-o', picture, trace.path], check=True)
         with open(picture, encoding='utf-8') as file:
             text = file.read()
-        # The header of an OS thread's promises has its number if several threads have the same name.
+        # The header of an OS thread has its number if several threads have the same name.
         named.append(len(re.findall(r'>(?:kernel_slow|slow) \d+<', text)))
         if level == 'all' and is_shown and scene in ('nanosleep', 'mutex'):
             expect(bool(re.search('>(clock_)?nanosleep<' if scene == 'nanosleep' else '>futex<', text)), True, f'{scene}: what it is blocked in')
@@ -207,7 +207,7 @@ def run(slow, weft, folder, scene, options):
     if scene == 'healthy':
         expect(trace.alarms(), [], 'alarms about a healthy program beside a busy neighbour')
         told = [line['title'] for line in trace.findings().get('stall', []) if 'runnable' in line['title']]
-        # Where the scheduler gives it 7 ms in one piece each time, there is nothing to tell; the scene crowded has it.
+        # If the scheduler gives the program its 7 ms in one piece each time, there is no finding; the scene `crowded` tests the preemption.
         print(f'healthy: no alarm: {told[0] if told else "it was not held up"}')
         return
     if truth['wall'] < 10.5e6 or scene in ('cold', 'mapped', 'fsync') and not truth['given']:
@@ -243,7 +243,7 @@ if closed_to_others(weft):
 kernels = [{'level': 'own', **users[-1]}]
 if not os.getuid():
     kernels.append({'level': 'all'})
-    if platform.machine() == 'x86_64':  # the kernel accepts no BPF programs: its own events report the same
+    if platform.machine() == 'x86_64':  # without BPF programs, the kernel's own events give the same findings
         kernels.append({'level': 'all', 'preexec_fn': lambda: refuse(321)})
 for options in users + kernels:
     with tempfile.TemporaryDirectory(prefix='weft-kernel-') as folder:

@@ -1,5 +1,5 @@
-/* slow.c SCENE [PLACE]: a program of plain libuv with one callback that is slow in the way of the scene; `eight` has eight such
- * callbacks, 100 ms after one another.
+/* slow.c SCENE [PLACE]: a libuv program with a callback that is slow for the reason that SCENE names; `eight` has eight slow
+ * callbacks, 100 ms apart.
  *
  * Other timers are due each 5 ms.  Prints the values that were measured inside the slow callback: "wall NS cpu NS given N taken N
  * minor N major N".  `hog` is no scene: it uses its CPU until it is killed.  SPDX-License-Identifier: ISC */
@@ -131,7 +131,7 @@ static void nap(void)
 
 static const char *place;
 
-/* Reads pages of a file that stays in the page cache, until a file of that name exists, or 100 times. */
+/* Reads pages of a file in the page cache, until a file of this name exists, but at most 100 times. */
 static void wait_for_pages(void)
 {
 	volatile char *bytes = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
@@ -178,7 +178,7 @@ static void open_fifo(void)
 	close(fd);
 }
 
-/* Waits until the peer sends something; its port is the place. */
+/* Waits until the peer sends bytes; PLACE is the port of the peer. */
 static void ask_peer(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(place))};
@@ -213,7 +213,7 @@ static void (*const eight[])(void) = {spin, beside_hog, sync_file, read_cold, ma
 
 enum { EIGHT = sizeof eight / sizeof *eight };
 
-/* Each tick does a little work, which is healthy. */
+/* Each call of the timer does a little work, which is no fault. */
 static void nothing(void)
 {
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Findings about the object of a blocked call, and about other use of the CPU: files, peers, interrupts, garbage collections.
+"""Findings name the object of a blocked call, such as a file or a peer, and other use of the CPU, such as interrupts and garbage collections.
 
 	what_test.py SLOW WEFT
 
-Scenes of slow.c, as root, if root runs this, and as an ordinary user; then traces with kernel packets that this script writes (docs/format.md).
+root records scenes of slow.c as root and as an ordinary user; then the test reads traces with kernel packets that this script writes (docs/format.md).
 
 SPDX-License-Identifier: ISC"""
 
@@ -45,7 +45,7 @@ def kernel_of(weft, trace):
 
 
 def record(weft, slow, folder, level, scene, place, release, wanted, user):
-    """Lets the scene continue when weft has seen the object of its wait."""
+    """Ends the wait of the scene when weft has seen the object of the wait."""
     path = os.path.join(folder, f'trace-{scene}')
     process = subprocess.Popen([weft, 'record', f'--kernel={level}', '--mode=grow', '-o', path, '--', slow, scene, place], env=ENV, cwd=folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **user)
@@ -80,8 +80,7 @@ def record(weft, slow, folder, level, scene, place, release, wanted, user):
 
 
 def check_pages(weft, slow, folder, left=5):
-    """A callback waits for pages of a file that is in its memory; somebody lets it go on when weft has seen which.  On a busy machine it may have ended
-    before weft has asked for most of them."""
+    """A callback waits for pages of a file that is mapped in its memory, until weft has seen which file it is.  On a busy machine, the callback may end before that."""
     path, go = os.path.join(folder, f'trace-pages{left}'), os.path.join(folder, f'pages-go{left}')
     process = subprocess.Popen([weft, 'record', '--kernel=all', '--mode=grow', '-o', path, '--', slow, 'pages', go], env=ENV, cwd=folder,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -128,7 +127,7 @@ def check_scenes(weft, slow, folder, level, user):
         record(weft, slow, folder, level, 'peer', str(port), answer, f'127.0.0.1:{port}', user)
 
 
-# ---- Packets of this script ----
+# ---- Kernel packets that this script writes ----
 
 def event(op, time, form, *fields):
     return struct.pack('<BI' + form, op, time & shapes.MASK, *fields)
@@ -183,10 +182,10 @@ def check_made(weft, folder):
                 'blocked 30.0 ms in fsync, probably on "/var/a"')
     check_words(weft, folder, [a, b, slept(5 * MS, 35 * MS), syscall_at(40 * MS, 1, 20 * MS, FSYNC, 1, 3, 2), syscall_at(41 * MS, 1, 20 * MS, FSYNC, 0, 3, 1)],
                 'blocked 30.0 ms in fsync on "/var/b"', 'flush the file on another thread', lacks='probably')
-    # Many short ones add up, also where some were of another file.
+    # The times of many short calls are added up; a call for another file does not change the name.
     many = [slept((3 + i) * MS, (3 + i) * MS + 900000) + syscall_at((3 + i) * MS + 950000, 1, (3 + i) * MS, FSYNC, 1, 3, 1 + (i == 7)) for i in range(30)]
     check_words(weft, folder, [a, b, *many], 'blocked 27.0 ms in fsync on "/var/a", 30 times', lacks='/var/b')
-    # What was running meanwhile is not named.
+    # A call that started after the sleep is not named as its cause.
     check_words(weft, folder, [a, slept(5 * MS, 35 * MS), syscall_at(40 * MS, 1, 38 * MS, FSYNC, 1, 3, 1)], 'in fsync', lacks='/var/a')
     timer = text(0, 3, b'net_rx')
     # Nested intervals count once.
@@ -205,13 +204,13 @@ def check_made(weft, folder):
 
 
 def check_unknown(weft, folder):
-    """Packets of a class and events of a number that this weft does not know: the program's part is read all the same."""
+    """Packets of an unknown class and events of an unknown number do not keep weft from reading the program's events."""
     check_words(weft, folder, [], 'event loop for 40.0 ms', kind=9, noise='a packet of an unknown class')
     check_words(weft, folder, [slept(5 * MS, 35 * MS), event(77, 36 * MS, 'I', 1)], 'event loop for 40.0 ms', noise="bytes that are not a kernel record")
 
 
 def check_collector(weft, folder):
-    """A Python program with many collections; its callback prints their duration."""
+    """Records a Python program whose callback makes many garbage collections and prints their duration."""
     python = '/usr/bin/python3'
     probes = subprocess.run(['readelf', '-n', python], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout if shutil.which('readelf') else ''
     if 'gc__start' not in probes or subprocess.run([python, '-c', 'import uvloop'], stderr=subprocess.DEVNULL).returncode:
@@ -274,7 +273,7 @@ asyncio.run(main())
             print(f'skipped: level all: {kernel["why"]}')
             return
     took = float(out.split()[0])
-    # A java that starts other programs has traces of these, too.
+    # If java starts other programs, these have traces, too.
     said = ' '.join(all_texts(explain(weft, os.path.dirname(name))[0]) for name in glob.glob(os.path.join(path, '*', 'metadata')))
     found = re.search(r'Python GC ([\d.]+) ms', said)
     if not found or abs(float(found[1]) - took) > took / 20 + 1:
@@ -283,7 +282,7 @@ asyncio.run(main())
 
 
 def java_class():
-    """Collects.class: a hundred times System.gc(), and 20 ms of sleep."""
+    """Returns the bytes of Collects.class, which calls System.gc() and sleeps for 20 ms, a hundred times."""
     def u2(number):
         return struct.pack('>H', number)
 
@@ -329,7 +328,7 @@ def check_java(weft, folder):
     read = subprocess.run(['babeltrace2', trace], stdout=subprocess.PIPE, text=True, check=True, timeout=PATIENCE).stdout
     numbers = set(re.findall(r'kernel_text: .* text = (\d+), name = "Java"', read))
     told = [int(ns) / 1e6 for number, ns in re.findall(r'kernel_spent: .* on = 2, text = (\d+), ns = (\d+)', read) if number in numbers]
-    # The first collections precede weft's detection of the loaded library.
+    # The first collections are missing, because weft has not yet found the loaded library.
     if not 10 <= len(told) <= 100 or sum(told) < 0.99 * sum(said[-len(told):]):
         fail(f'{len(told)} collections of {sum(told)} ms, not {sum(said[-len(told):])} ms')
     print(f'Java: {len(told)} of 100 collections are told, {sum(told):.1f} ms; Java says {sum(said[-len(told):]):.1f} ms')

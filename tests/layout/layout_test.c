@@ -1,4 +1,5 @@
-/* layout_test.c: the rules of layout.h, on random promises and on the shapes that cost most.  SPDX-License-Identifier: ISC */
+/* layout_test.c: the rules of layout.h, for random promises and for traces that are costly to lay out.  SPDX-License-Identifier:
+ * ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +58,7 @@ static void check_bands(const struct weft_model *m, const struct weft_layout *l)
 	assert_int_equal(row, l->row_count);
 }
 
-/* Returns the number of promises that are not in by_row because a leader represents them. */
+/* Returns the number of promises that are not in by_row, because the leader of their fold represents them. */
 static uint32_t check_folds(const struct weft_model *m, const struct weft_layout *l)
 {
 	uint32_t followers = 0;
@@ -124,7 +125,7 @@ static void check_tracks(const struct weft_model *m, const struct weft_layout *l
 	free(ends);
 }
 
-/* Checks the bound at the start of each promise. */
+/* Checks the limit of rows at the start time of each promise. */
 static void check_bound(const struct weft_model *m, const struct weft_layout *l)
 {
 	for (size_t b = 0; b < l->band_count; b++) {
@@ -171,7 +172,7 @@ static void check_layout(const struct weft_model *m, const struct weft_layout *l
 	check_bands(m, l);
 }
 
-/* Checks that in groups each promise is on a row of its kind, alone or in a fold, and that groups are sorted by their first
+/* Checks rows in groups: each promise is in a row of its kind, alone or in a fold, and groups are in the order of their first
  * promises. */
 static void check_grouped(const struct weft_model *m)
 {
@@ -212,13 +213,13 @@ static uint32_t lay_out(struct weft_model *m)
 	return rows;
 }
 
-/* Parents form no cycle: a parent is mostly older, and sometimes starts later. */
+/* Random promises whose parents form no cycle; most parents are older than their children, and some start later. */
 static void test_layouts_of_random_traces_keep_every_rule(void **state)
 {
 	(void)state;
 	enum { SEEDS = 400 };
 	static const uint64_t more[] = {
-	    5770,                                /* a row of several groups, on which points and others start at the same time */
+	    5770, /* a row of several groups, in which promises of length 0 and other promises start at the same time */
 	    2125, 2630, 3440, 6240, 7210, 34815, /* tracks that start before their actors do, loose */
 	};
 	for (size_t run = 1; run <= SEEDS + sizeof more / sizeof *more; run++) {
@@ -245,7 +246,7 @@ static void test_layouts_of_random_traces_keep_every_rule(void **state)
 	}
 }
 
-/* If there are too many groups, the smallest ones share the last group: here those of two promises. */
+/* If there are too many groups, the smallest ones share the last group; in this trace, the smallest groups have two promises. */
 static void test_smallest_kinds_share_the_last_row_group(void **state)
 {
 	(void)state;
@@ -293,7 +294,7 @@ static void test_promise_that_starts_earlier_gets_the_upper_row(void **state)
 	}
 }
 
-/* Children that were created before their parents, as only a damaged trace has them. */
+/* Children are older than their parents, which only a damaged trace can contain. */
 static void test_promise_older_than_its_creator_gets_a_row(void **state)
 {
 	(void)state;
@@ -324,26 +325,27 @@ static void test_layouts_of_extreme_traces_waste_few_rows(void **state)
 {
 	(void)state;
 	enum { MANY = 1000000 };
-	/* Each is created by the one before, and all are alive. */
+	/* Each promise is created by the one before, and all are alive at the end. */
 	struct weft_model m = model_of(MANY + 1);
 	for (uint32_t i = 1; i <= MANY; i++)
 		m.promises[i] = (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = i, .end_ns = MANY + 1};
 	assert_int_equal(lay_out(&m), MANY);
 
-	/* Each is created by the one before at its end: one row is enough. */
+	/* Each promise is created by the one before when that one ends, so one row is enough. */
 	m = model_of(MANY + 1);
 	for (uint32_t i = 1; i <= MANY; i++)
 		m.promises[i] = (struct weft_promise){.parent = i - 1, .became = WEFT_NONE, .start_ns = i, .end_ns = i + 1};
 	assert_int_equal(lay_out(&m), 1);
 
-	/* A thousand are alive at once under one parent. */
+	/* A parent has a thousand children at a time. */
 	m = model_of(200002);
 	m.promises[1] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 0, .end_ns = 300000};
 	for (uint32_t i = 2; i <= 200001; i++)
 		m.promises[i] = (struct weft_promise){.parent = 1, .became = WEFT_NONE, .start_ns = i, .end_ns = i + 1000};
 	assert_int_equal(lay_out(&m), 1001);
 
-	/* A stair of a hundred steps; on each step is a long-lived promise that would push the others down. */
+	/* A hundred promises overlap like the steps of a stair; each has a child, and long-lived children would push the other
+	 * promises down. */
 	m = model_of(201);
 	for (uint32_t i = 1; i <= 100; i++) {
 		m.promises[i] =
@@ -373,7 +375,7 @@ static struct weft_model six_handles(void)
 	return m;
 }
 
-/* Lays six handles out, and checks the set of promises on their own rows. */
+/* Lays out six handles, and checks that only the handle `apart`, or none if it is 0, has a row of its own. */
 static void expect_apart(struct weft_model *m, uint32_t apart)
 {
 	struct weft_layout *l;
@@ -405,7 +407,7 @@ static void test_idle_handles_are_folded(void **state)
 	m.promises[4].end_ns = 95;
 	expect_apart(&m, 4);
 
-	/* Another kind, another OS thread, another parent. */
+	/* A handle of another kind, another OS thread or another parent does not fold. */
 	m = six_handles();
 	m.promises[3].kind = WEFT_KIND_POLL;
 	expect_apart(&m, 3);
@@ -416,7 +418,7 @@ static void test_idle_handles_are_folded(void **state)
 	m.promises[7].parent = 8;
 	expect_apart(&m, 7);
 
-	/* A promise that failed, became another, or created another. */
+	/* A handle that failed, was merged with another promise, or created another promise does not fold. */
 	m = six_handles();
 	m.promises[6].end = WEFT_END_FAILED;
 	expect_apart(&m, 6);
@@ -444,7 +446,7 @@ static void test_idle_handles_are_folded(void **state)
 		expect_apart(&m, kind == WEFT_LINK_RESOLVE ? 0 : 4);
 	}
 
-	/* A loop waits for every handle that keeps it alive. */
+	/* The wait of a loop for a handle that keeps it alive is no action of the handle. */
 	struct weft_link kept = {.from = 1, .to = 4, .kind = WEFT_LINK_AWAIT};
 	m = six_handles();
 	m.promises[1].kind = WEFT_KIND_LOOP;
@@ -464,14 +466,15 @@ static void test_idle_handles_are_folded(void **state)
 	weft_layout_destroy(l);
 	free(m.promises);
 
-	/* A kind that does not fold. */
+	/* Promises of kind `listen` never fold. */
 	m = six_handles();
 	for (uint32_t i = 2; i < 8; i++)
 		m.promises[i].kind = WEFT_KIND_LISTEN;
 	assert_int_equal(lay_out(&m), 8);
 }
 
-/* A stair of 300 steps; each step has a child that would push the next step down if it were placed first. */
+/* Returns 300 promises that overlap like the steps of a stair; each has a child that would push the next step down if the child
+ * were placed first. */
 static struct weft_model stair_with_children(size_t more)
 {
 	struct weft_model m = model_of(601 + more);
@@ -526,14 +529,14 @@ static void test_overlapping_promises_need_as_many_rows_as_are_alive(void **stat
 	(void)state;
 	struct weft_model m = stair_with_children(0);
 	assert_int_equal(lay_out(&m), 4);
-	/* Promises that start after the end of all of these find the first rows free. */
+	/* Promises that start after the end of all others get the first rows again. */
 	m = stair_with_children(300);
 	for (uint32_t i = 601; i <= 900; i++)
 		m.promises[i] = (struct weft_promise){.became = WEFT_NONE, .start_ns = 5000, .end_ns = 6000};
 	assert_int_equal(lay_out(&m), 300);
 }
 
-/* A loop in which each iteration creates the next one just before it ends. */
+/* In a loop, each iteration creates the next one just before its own end. */
 static void test_million_sequential_promises_need_few_rows(void **state)
 {
 	(void)state;
@@ -548,7 +551,7 @@ static void test_million_sequential_promises_need_few_rows(void **state)
 	assert_int_equal(lay_out(&m), 3);
 }
 
-/* A callee that ends first is below its caller; a continuation is on the row of the first one. */
+/* The row of a callee is below the row of its caller; a later callee of the same caller has the row of the first one. */
 static void test_row_of_a_caller_is_above_the_row_of_its_callee(void **state)
 {
 	(void)state;
@@ -570,7 +573,7 @@ static void test_row_of_a_caller_is_above_the_row_of_its_callee(void **state)
 	free(m.promises);
 }
 
-/* Checks the actors of the tracks of each promise, 0 for none. */
+/* Checks the actor of the track of each promise; 0 stands for no track. */
 static void expect_owners(const struct weft_model *m, const uint32_t *owners)
 {
 	struct weft_layout *l;
@@ -587,15 +590,15 @@ static void test_promises_belong_to_their_actor(void **state)
 	struct weft_model m = model_of(12);
 	m.promises[1] = promise(WEFT_KIND_LISTEN, 0, 0, 1000);
 	m.promises[2] = promise(WEFT_KIND_CONNECTION, 1, 10, 900);
-	m.promises[3] = promise(WEFT_KIND_BIND, 2, 20, 30); /* however long the chain of binds is */
+	m.promises[3] = promise(WEFT_KIND_BIND, 2, 20, 30); /* belongs to connection 2 through any chain of binds */
 	m.promises[4] = promise(WEFT_KIND_BIND, 3, 30, 40);
 	m.promises[5] = promise(WEFT_KIND_REQUEST, 4, 35, 60);
 	m.promises[6] = promise(WEFT_KIND_STREAM_READ, 5, 36, 50);
 	m.promises[7] = promise(WEFT_KIND_BIND, 6, 50, 80);
-	m.promises[8] = promise(WEFT_KIND_STREAM_READ, 7, 60, 100); /* the request has ended */
-	m.promises[9] = promise(WEFT_KIND_CLOSE, 8, 900, 950);      /* and so has the connection */
+	m.promises[8] = promise(WEFT_KIND_STREAM_READ, 7, 60, 100); /* belongs to connection 2, because the request has ended */
+	m.promises[9] = promise(WEFT_KIND_CLOSE, 8, 900, 950); /* belongs to listen 1, because the connection has ended, too */
 	m.promises[10] = promise(WEFT_KIND_TIMER, 0, 5, 6);
-	m.promises[11] = promise(WEFT_KIND_CONNECTION, 1, 400, 500); /* it owns no promise, and so has no track */
+	m.promises[11] = promise(WEFT_KIND_CONNECTION, 1, 400, 500); /* this connection owns no promise, so it has no track */
 	expect_owners(&m, (const uint32_t[]){0, 0, 1, 2, 2, 2, 5, 5, 2, 1, 0, 1});
 	/* Another OS thread has its own rows. */
 	m.promises[6].stream = m.promises[7].stream = 1;
@@ -614,7 +617,8 @@ static void test_promises_belong_to_their_actor(void **state)
 	free(m.promises);
 }
 
-/* A connection and a request that the server's code only creates and ends. */
+/* The server's code only creates and ends a connection and a request; promises that are created while these are open belong to
+ * them. */
 static void test_promises_created_while_a_request_is_open_are_on_its_track(void **state)
 {
 	(void)state;
@@ -628,17 +632,17 @@ static void test_promises_created_while_a_request_is_open_are_on_its_track(void 
 	m.promises[7] = promise(WEFT_KIND_FS, 4, 70, 80);
 	m.promises[8] = promise(WEFT_KIND_CLOSE, 1, 950, 960);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 5, 3, 0});
-	/* A promise that has two marks at once belongs to neither. */
+	/* A promise that is created while two requests are open belongs to neither. */
 	m.promises[7] = promise(WEFT_KIND_REQUEST, 4, 40, 80);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 3, 3, 3, 3, 0});
-	/* A promise that creates another one is no mark. */
+	/* A connection that creates a promise itself does not own the promises that other code creates while it is open. */
 	m.promises[7] = promise(WEFT_KIND_FS, 3, 40, 80);
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0, 5, 3, 0});
 	free(m.promises);
 }
 
-/* Returns the number of rows of the first of two lasting connections; one creates `burst` promises early, the other one late, all
- * at once, and `passing` promises one after the other between. */
+/* Returns the number of rows of the first of two lasting connections.  The first creates `burst` promises at once at an early
+ * time, the second at a late time; between these, the second creates `passing` promises one after the other. */
 static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 {
 	struct weft_model m = model_of(3 + 2 * (size_t)burst + passing);
@@ -682,16 +686,16 @@ static void test_rows_of_a_block_equal_its_live_promises(void **state)
 	free(m.promises);
 }
 
-/* 8 live promises and 2 tracks may take 14 rows, 10 may take 17. */
+/* The limit is 14 rows for 8 live promises and 2 tracks, and 17 rows for 10 live promises. */
 static void test_actor_keeps_its_block_of_rows_if_the_row_limit_allows(void **state)
 {
 	(void)state;
 	assert_int_equal(rows_of_a_connection(6, 0), 7);
 	assert_int_equal(rows_of_a_connection(6, 1000), 7);
-	assert_int_equal(rows_of_a_connection(8, 0), 0); /* it would take 18 */
+	assert_int_equal(rows_of_a_connection(8, 0), 0); /* separate blocks would need 18 rows */
 }
 
-/* If a ring has overwritten the creator of a loop, its waiter is still known. */
+/* If a ring has overwritten the creator of a promise, the promise belongs to its waiter. */
 static void test_promises_without_a_creator_belong_to_their_waiters(void **state)
 {
 	(void)state;
@@ -700,7 +704,7 @@ static void test_promises_without_a_creator_belong_to_their_waiters(void **state
 	m.promises[1].flags = WEFT_PROMISE_START_UNKNOWN;
 	m.promises[2] = promise(WEFT_KIND_BIND, 1, 15, 40);
 	m.promises[3] = promise(WEFT_KIND_CONNECTION, 0, 0, 100);
-	m.promises[4] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20); /* this one has no waiter */
+	m.promises[4] = promise(WEFT_KIND_PREEXISTING, 0, 0, 20); /* this promise has no waiter */
 	m.promises[4].flags = WEFT_PROMISE_START_UNKNOWN;
 	m.promises[5] = promise(WEFT_KIND_BIND, 4, 15, 40);
 	struct weft_link links[] = {{.time_ns = 30, .from = 3, .to = 2, .kind = WEFT_LINK_AWAIT},
@@ -709,11 +713,11 @@ static void test_promises_without_a_creator_belong_to_their_waiters(void **state
 	m.links = links;
 	m.link_count = 3;
 	expect_owners(&m, (const uint32_t[]){0, 3, 3, 0, 0, 0});
-	/* The same holds if the waiter owns nothing else. */
+	/* This also holds if the waiter owns no other promise. */
 	m.promises[2].created_by = WEFT_SYSTEM;
 	links[0].to = 1;
 	expect_owners(&m, (const uint32_t[]){0, 3, 0, 0, 0, 0});
-	/* A promise that the outside created, according to the trace, has no owner; nor has an actor. */
+	/* A promise with a recorded creation by the system has no owner, and neither has an actor. */
 	links[0].to = 2;
 	expect_owners(&m, (const uint32_t[]){0, 0, 0, 0, 0, 0});
 	links[0].to = 1;
@@ -723,8 +727,8 @@ static void test_promises_without_a_creator_belong_to_their_waiters(void **state
 	free(m.promises);
 }
 
-/* Checks the promises that belong to one, as a string of letters from 'b' for promise 1, laid out alone.  `owners`: the owner of
- * each promise's track, '-' for none. */
+/* Checks the promises that the focus on one promise shows: `wanted` has their letters, 'b' for promise 1 and so on; `owners` has
+ * the owner of the track of each of them, '-' for none. */
 static void expect_focus(const struct weft_model *m, uint32_t promise, const char *wanted, const char *owners)
 {
 	struct weft_layout *whole, *part;
@@ -773,7 +777,7 @@ static void test_focus_selects_related_promises(void **state)
 	struct weft_link links[] = {
 	    {.time_ns = 35, .from = 4, .to = 9, .kind = WEFT_LINK_AWAIT}, /* the request waits for a lock, */
 	    {.time_ns = 36, .from = 9, .to = 7, .kind = WEFT_LINK_AWAIT}, /* another request holds the lock, */
-	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* which waits for a file: not followed */
+	    {.time_ns = 37, .from = 7, .to = 8, .kind = WEFT_LINK_AWAIT}, /* whose own wait for a file is not followed */
 	    {.time_ns = 38, .from = 10, .to = 3, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 39, .from = 10, .to = 11, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 40, .from = 8, .to = 11, .kind = WEFT_LINK_SIGNAL},
@@ -782,17 +786,18 @@ static void test_focus_selects_related_promises(void **state)
 	m.links = links;
 	m.link_count = 7;
 	expect_focus(&m, 3, "dejk", "-d--");
-	/* A promise that is no actor: the promises that it created until its end. */
+	/* The focus on a promise that is no actor shows the promises that it created until its end. */
 	expect_focus(&m, 4, "ej", "--");
 	expect_focus(&m, 5, "f", "-");
-	/* A single connection, with everything that its requests waited for until its end. */
+	/* The focus on a connection shows all promises for which its requests waited until its end. */
 	expect_focus(&m, 2, "cdefj", "-cdc-");
 	expect_focus(&m, 8, "hi", "-h");
 	expect_focus(&m, 11, "jkl", "---");
 	free(m.promises);
 }
 
-/* A lock, the main thread and its loop lead to everything; a socket that two clients use in turn leads to both. */
+/* The focus stops at promises that lead to all others, such as a lock, the main thread or its loop; and at a socket that two
+ * clients use in turn. */
 static void test_focus_stops_at_shared_promises(void **state)
 {
 	(void)state;
@@ -802,7 +807,7 @@ static void test_focus_stops_at_shared_promises(void **state)
 	m.promises[3] = promise(WEFT_KIND_LISTEN, 0, 6, 1000);
 	m.promises[4] = promise(WEFT_KIND_CONNECTION, 3, 10, 900); /* two clients */
 	m.promises[5] = promise(WEFT_KIND_CONNECTION, 3, 10, 900);
-	m.promises[6] = promise(WEFT_KIND_CONNECTION, 4, 20, 900); /* connected for the first of them */
+	m.promises[6] = promise(WEFT_KIND_CONNECTION, 4, 20, 900); /* a connection that the server made for the first client */
 	m.promises[6].flags = WEFT_PROMISE_CONNECTED;
 	m.promises[7] = promise(WEFT_KIND_STREAM_READ, 6, 30, 40);
 	m.promises[8] = promise(WEFT_KIND_STREAM_WRITE, 6, 40, 50); /* its response to the first client */
@@ -817,7 +822,7 @@ static void test_focus_stops_at_shared_promises(void **state)
 	    {.time_ns = 37, .from = 1, .to = 2, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 38, .from = 2, .to = 3, .kind = WEFT_LINK_AWAIT},
 	    {.time_ns = 50, .from = 4, .to = 8, .kind = WEFT_LINK_READ},
-	    {.time_ns = 55, .from = 6, .to = 12, .kind = WEFT_LINK_READ}, /* the client's own */
+	    {.time_ns = 55, .from = 6, .to = 12, .kind = WEFT_LINK_READ}, /* a read of the first client */
 	    {.time_ns = 70, .from = 6, .to = 9, .kind = WEFT_LINK_READ},
 	    {.time_ns = 90, .from = 5, .to = 10, .kind = WEFT_LINK_READ},
 	    {.time_ns = 110, .from = 13, .to = 6, .kind = WEFT_LINK_AWAIT},
@@ -825,17 +830,18 @@ static void test_focus_stops_at_shared_promises(void **state)
 	};
 	m.links = links;
 	m.link_count = 6;
-	/* A socket of its own is shown with all that it does. */
+	/* A socket that only one client uses is shown with all its promises in the focus on the client. */
 	expect_focus(&m, 4, "eghiklm", "-eggg-e");
-	m.link_count = 7; /* its code waits for what another client wrote */
+	m.link_count = 7; /* now the socket also reads the request of the second client */
 	expect_focus(&m, 4, "egilm", "-eg-e");
-	links[6].from = 5; /* another client waits for what its code wrote */
+	links[6].from = 5; /* now the second client reads a response of the socket */
 	m.link_count = 8;
 	expect_focus(&m, 4, "egilm", "-eg-e");
 	links[6].from = 6;
-	/* In focus, it is shown with all that it does for both. */
+	/* The focus on the socket shows its promises for both clients. */
 	expect_focus(&m, 6, "ghijkm", "-gg-g-");
-	/* A loop and a socket are reached, and what they wait for is not; the loop alone leads to what it waits for. */
+	/* The focus on a task shows a loop and a socket for which it waits, but not their inputs; the focus on the loop shows the
+	 * inputs of the loop. */
 	m.link_count = 10;
 	expect_focus(&m, 13, "cgn", "---");
 	expect_focus(&m, 2, "bcdn", "-b--");
@@ -844,7 +850,8 @@ static void test_focus_stops_at_shared_promises(void **state)
 
 enum { MANY = 51000 /* requests of four promises */ };
 
-/* Connections, each with requests one after another; each request has three reads at once. */
+/* Returns a server with connections; each has requests one after another (or, with `bursts`, all at once), and each request has
+ * three reads at once. */
 static struct weft_model server_of(uint32_t connections, uint32_t requests, bool bursts)
 {
 	uint32_t n = 1;
@@ -864,7 +871,7 @@ static struct weft_model server_of(uint32_t connections, uint32_t requests, bool
 	return m;
 }
 
-/* Returns the number of rows. */
+/* Returns the number of rows of such a server. */
 static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 {
 	struct weft_model m = server_of(connections, requests, bursts);
@@ -876,13 +883,13 @@ static void test_rows_of_a_server_equal_its_concurrent_requests(void **state)
 	(void)state;
 	assert_int_equal(serve(12, 10, false), 12 * 5);
 	assert_int_equal(serve(12, 10000, false), 12 * 5);
-	/* Each connection has its burst while the others have none: separate blocks would be 10 times as high as the live
-	 * promises. */
+	/* Each connection has many requests at once while the others have none: separate blocks of rows would need 10 times as
+	 * many rows as there are live promises. */
 	assert_true(serve(20, 10, true) <= (20 + 10 * 4) * 3 / 2 + 30);
 	assert_true(serve(20, MANY / 20, true) <= (20 + MANY / 20 * 4) * 3 / 2 + 20 + MANY / 20);
 }
 
-/* For so many promises, other OS threads do a part of the work. */
+/* With so many promises, other OS threads do a part of the layout. */
 static void test_focus_on_a_connection_shows_all_its_requests(void **state)
 {
 	(void)state;
@@ -906,7 +913,7 @@ static void test_focus_on_a_connection_shows_all_its_requests(void **state)
 	free(m.promises);
 }
 
-/* One number may have the only start that is later by far. */
+/* One of three promises starts much later than the others: its start time differs from theirs in one bit. */
 static void test_start_times_differing_in_one_bit_are_sorted(void **state)
 {
 	(void)state;

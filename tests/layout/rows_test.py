@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""rows_test.py WEFT DEEP SERVERS HTTP-SERVER SHARED [without-kresd]: how many rows real programs take, which are recorded here.  At most
-1.5 times as many as promises are alive at once, and one for each track that is alive then; and no more the longer a program runs.
+"""rows_test.py WEFT DEEP SERVERS HTTP-SERVER SHARED [without-kresd]: the number of rows of real programs, which the test records, is at most 1.5 times the
+   number of promises that are alive at once, and one for each live track; it does not grow with the time that a program runs.
 `meson test -C build -v "real programs need few rows"` shows the table.  SPDX-License-Identifier: ISC"""
 
 import os
@@ -23,7 +23,7 @@ weft, deep, servers, http_server, shared = (path and os.path.abspath(path) for p
 
 
 def promises_of(trace):
-    """Returns (start, end, row, track) by id, in ns, of the drawn promises."""
+    """Returns {id: (start, end, row, track)} of the drawn promises, with times in ns."""
     with subprocess.Popen([weft, 'dump', '--json', trace], stdout=subprocess.PIPE, text=True) as dump:
         for line in dump.stdout:
             found = DRAWN.match(line)
@@ -43,7 +43,7 @@ def count_rows(name, trace, steady=True):
             begin, until = tracks.get(track, promises[track][:2])
             tracks[track] = min(begin, start), max(until, end)
             track = promises[track][3]
-    # At one time ends come before starts, but not before the start of the same promise.
+    # At the same time, ends are counted before starts, except for the start of the same promise.
     changes = []
     for weight, stretches in (1.5, (p[:2] for p in promises.values())), (1, tracks.values()):
         for start, end in stretches:
@@ -58,7 +58,7 @@ def count_rows(name, trace, steady=True):
     print(f'{name:<44} {len(promises):>8} promises  {len(tracks):>6} tracks  {rows:>4} rows, of at most {most:>4.0f}; in its halves {halves[0]:>4}, {halves[1]:>4}')
     if rows > most:
         fail(f'{name}: too many rows')
-    if steady and halves[1] > halves[0] * 1.5 + 10:  # a staircase continues; the load of a second depends on the machine
+    if steady and halves[1] > halves[0] * 1.5 + 10:  # a small allowance, because the load varies from second to second
         fail(f'{name}: the second half is higher')
     return rows
 
@@ -74,7 +74,7 @@ def question(number):
 
 
 def answer_questions(of):
-    """A name server with one address for every name, a little late."""
+    """A name server that answers each query with the same address, after a short delay."""
     while True:
         try:
             asked, who = of.recvfrom(4096)
@@ -86,7 +86,7 @@ def answer_questions(of):
 
 
 def resolve_names(folder, count):
-    """Records Knot Resolver under questions, each asked twice; 40 questions are pending at a time."""
+    """Records Knot Resolver while it gets queries, each of them twice; 40 queries are pending at a time."""
     with socket.socket(type=socket.SOCK_DGRAM) as upstream, socket.socket(type=socket.SOCK_DGRAM) as client:
         upstream.bind(('127.0.0.1', 0))
         threading.Thread(target=answer_questions, args=[upstream], daemon=True).start()

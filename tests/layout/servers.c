@@ -1,8 +1,8 @@
 /* servers.c keep-alive|udp REQUESTS: typical servers without a runtime, recorded by hand; their unrecorded clients are in the
  * same process.
  *
- * keep-alive: 12 connections, each with one request after another; a request is answered some iterations of the loop after its
- * read.  udp: one socket; each query asks another server, sometimes twice, and some are answered at once.
+ * keep-alive: 12 connections, each with one request after another; each request gets its response some iterations of the loop
+ * after its read.  udp: one socket; each query asks another server, sometimes twice, and some are answered at once.
  * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -41,7 +41,7 @@ static void wait_for(struct pollfd *fds, nfds_t count, bool busy)
 /* ---- Connections that are kept ---- */
 
 struct connection {
-	int client, server, turns; /* iterations until the response; 0: no request */
+	int client, server, turns; /* number of iterations until the response, or 0 without a request */
 	weft_id self, read, request, file;
 };
 

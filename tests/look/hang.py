@@ -1,4 +1,4 @@
-"""hang.py: two threads of Python that wait for each other's lock; prints "ready" when both are about to.
+"""hang.py: two threads of Python wait for each other's lock; prints "ready" when both are about to wait.
 
 SPDX-License-Identifier: ISC"""
 import threading
@@ -11,7 +11,7 @@ def transfer(first, second):
     with first:
         both_have_one.wait()
 
-        with second:  # the line of the deadlock
+        with second:  # this line deadlocks
             pass
 
 

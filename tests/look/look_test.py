@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""look_test.py WEFT HANGS [bare|loop|source]: weft waits and explain tell why a program hangs that no recorder watches, and why a core of it did.
+"""look_test.py WEFT HANGS [bare|loop|source]: weft waits and explain name the reason why an unrecorded program hangs, from the process and from a core dump.
 
-Each way of hangs.c is looked at as a process, as a core of gcore and as a core of the kernel.  `bare`: the program has no symbols and no
-libraries, so names are not expected.  `loop` and `source`: HANGS is loop.c or source.c.
+Each way of hangs.c is tested as a process, as a core dump of gcore and as a core dump of the kernel.  `bare`: the program has no symbols and
+   no libraries, so no names are expected.  `loop` and `source`: HANGS is loop.c or source.c.
 
 SPDX-License-Identifier: ISC"""
 
@@ -21,7 +21,7 @@ weft, hangs = map(os.path.abspath, sys.argv[1:3])
 BARE, LOOP, SOURCE = ([kind] == sys.argv[3:] for kind in ('bare', 'loop', 'source'))
 PATIENCE_S = 60
 
-# Way: regular expressions for the output of waits and of explain, and the exit status of explain.
+# For each way to hang: regular expressions for the output of waits and of explain, and the exit status of explain.
 ABBA = [r'lock \d+ "mutex journal"  at transfer \(hangs\.c:\d+\)', r'lock \d+ "mutex accounts"  at transfer', r'"auditor|"audit"', 'in a cycle', r'called by pay \(hangs\.c:\d+\)']
 WAYS = {
     'abba': (ABBA, [r'^deadlock: thread \d+ "\w+" holds lock \d+ "mutex \w+" and waits for lock .*cycle of 2 locks'], 1),
@@ -32,7 +32,7 @@ WAYS = {
     'rwlock': ([r'lock \d+ "rwlock settings"  at hang_rwlock', 'thread .* at change_settings', 'signal .*pause'], ['no certain fault'], 0),
     'read': ([r'read \d+ "read of fd 3'], ['no certain fault'], 0),
 }
-# The loop of loop.c; without libuv's own pages each handle and request is found by its shape.
+# The loop of loop.c.  Without the pages of libuv's code, weft recognises each handle and request by its layout in memory.
 LOOP_WAYS = {
     'fifo': (
         [
@@ -48,7 +48,7 @@ SOURCE_WAYS = {
         r'handle \d+ "input"  at on_input \(source\.c:\d+\)'
     ], ['^alive: loop \\d+ .* has not returned'], 0),
 }
-# Without names and libraries: circles are found by the words in memory alone.
+# Without names and libraries, weft finds deadlocks only by the words of locks in memory.
 BARE_WAYS = {
     'abba': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .*cycle of 2 locks'], 1),
     'self': ([r'lock \d+ "mutex 0x', 'in a cycle'], ['^deadlock: .* which it already holds'], 1),
@@ -68,7 +68,7 @@ def matches(pattern, text):
 
 
 def check(what, way, retry):
-    """Looks until all threads of the program are where they hang; a core has one moment."""
+    """Runs weft repeatedly until all threads of the program are blocked, which a core dump shows at only one moment."""
     expected, findings, status = ALL_WAYS[way]
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -89,7 +89,7 @@ def check(what, way, retry):
 
 
 def check_other_verbs(what, folder):
-    """Other verbs read the trace as they read any other."""
+    """Other verbs also read a process or a core dump as a trace."""
     page = os.path.join(folder, 'page.html')
     for args in (['top', '--once', what], ['dump', what], ['info', what], ['html', what, '-o', page], ['render', what, '-o', os.path.join(folder, 'p.svg')]):
         got = run(*args)
@@ -114,7 +114,7 @@ def start(way, folder):
 
 
 def make_kernel_core(program, folder):
-    """Ends the program; returns its core, or None where the kernel gives cores to another program."""
+    """Kills the program; returns its core dump, or None if the kernel hands core dumps to another program."""
     program.send_signal(signal.SIGABRT)
     program.wait(PATIENCE_S)
     cores = [name for name in os.listdir(folder) if name.startswith('core')]
@@ -167,7 +167,7 @@ def check_list(folder):
 
 
 def check_container(folder):
-    """The words in the memory of a container's program have the numbers of its own namespace.  Returns False where none can be made."""
+    """The words of locks in a container have thread ids of the container's namespace.  Returns False if no namespace can be made."""
     # pylint: disable-next=consider-using-with
     program = subprocess.Popen(['unshare', '--pid', '--fork', '--kill-child', hangs, 'abba'], stdout=subprocess.PIPE, text=True, cwd=folder)
     try:
@@ -183,7 +183,7 @@ def check_container(folder):
 
 
 def check_cut(core, folder):
-    """A core that is cut off anywhere gives an answer or one line, never a crash."""
+    """For a core dump that is cut at any place, weft prints an answer or one line of error, and never crashes."""
     with open(core, 'rb') as file:
         whole = file.read()
     cut = os.path.join(folder, 'cut')

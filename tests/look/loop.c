@@ -1,4 +1,4 @@
-/* loop.c: loop FIFO: a loop of libuv that opens a FIFO without a writer, so that its request and a thread of the pool are
+/* loop.c: loop FIFO: runs a libuv loop that opens a FIFO without a writer, so that the request and a thread of the pool are
  * blocked; prints "ready".  SPDX-License-Identifier: ISC */
 #include <signal.h>
 #include <stdio.h>

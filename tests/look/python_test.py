@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """python_test.py WEFT PROGRAM: weft waits names function and line of each OS thread that runs Python, in a process and in its core.
 
-It takes each CPython from 3.11 to 3.13 that it finds.
+The test uses each installed CPython from 3.11 to 3.13.
 
 SPDX-License-Identifier: ISC"""
 
@@ -22,7 +22,7 @@ WANTED = [rf'thread \d+ ".*"  at .*hang\.py:{LINE} in transfer', rf'(?s)(hang\.p
 
 
 def find_pythons():
-    """Returns a path for each version."""
+    """Returns the path of each CPython."""
     found = {}
     for name in [sys.executable, '/usr/bin/python3', *glob.glob('/usr/bin/python3.1[123]'), *glob.glob(os.path.expanduser('~/.pyenv/versions/3.1[123].*/bin/python3'))]:
         asked = subprocess.run([name, '-c', 'import platform; print(platform.python_implementation(), platform.python_version())'],

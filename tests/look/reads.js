@@ -1,4 +1,4 @@
-// Reads a file as a program that starts does.  SPDX-License-Identifier: ISC
+// Reads a file synchronously, as many programs do at their start.  SPDX-License-Identifier: ISC
 'use strict';
 const fs = require('fs');
 

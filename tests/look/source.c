@@ -1,4 +1,5 @@
-/* source.c: a main loop of GLib with a timer and a descriptor that never come; prints "ready".  SPDX-License-Identifier: ISC */
+/* source.c: a main loop of GLib with a timer and a descriptor that never become ready; prints "ready".  SPDX-License-Identifier:
+ * ISC */
 #include <glib-unix.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* asio.cc: a small HTTP server on Asio.  "/block" holds the loop up, "/end" ends the program.  SPDX-License-Identifier: ISC */
+/* asio.cc: a small HTTP server on Asio.  A request for "/block" blocks the loop, and one for "/end" ends the program.
+ * SPDX-License-Identifier: ISC */
 #include <asio.hpp>
 #include <chrono>
 #include <cstdlib>

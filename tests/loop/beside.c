@@ -1,4 +1,4 @@
-/* beside.c uv|event: a runtime's loop listens, and another thread has a loop of its own on two pipes, to which it adds turns.
+/* beside.c uv|event: the loop of a runtime listens for connections; another thread has an event loop of its own on two pipes.
  *
  * SPDX-License-Identifier: ISC */
 #include <event2/event.h>

@@ -1,4 +1,5 @@
-/* ev.c: a small HTTP server on libev.  "/block" holds the loop up, "/end" ends the program.  SPDX-License-Identifier: ISC */
+/* ev.c: a small HTTP server on libev.  A request for "/block" blocks the loop, and one for "/end" ends the program.
+ * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <ev.h>
 #include <stdlib.h>

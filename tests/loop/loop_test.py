@@ -31,7 +31,7 @@ def connect(port):
 
 
 def get(port, path, client=None):
-    """Asks an HTTP server; returns the first bytes of the answer."""
+    """Sends a request to an HTTP server; returns the first bytes of the response."""
     client = client or connect(port)
     client.sendall(f'GET {path} HTTP/1.1\r\nHost: a\r\n\r\n'.encode())
     return client.recv(65536)
@@ -55,7 +55,7 @@ def first(trace, kind, pattern, stall='10ms'):
 
 
 def check_texts_contain_no_secret(folder):
-    """Searches the trace, except for the command line, which the user gave."""
+    """Fails if a file of the trace contains the secret; metadata may, since the user has given the command line."""
     for where, _, names in os.walk(folder):
         for name in set(names) - {'metadata'}:
             with open(os.path.join(where, name), 'rb') as file:
@@ -64,7 +64,7 @@ def check_texts_contain_no_secret(folder):
 
 
 def redis(weft, folder):
-    """Names are those that the server counts; DEBUG SLEEP is the first finding; streams and SHUTDOWN are none."""
+    """Requests of redis have the names that redis counts.  DEBUG SLEEP is the first finding; waits for a stream and SHUTDOWN have no finding."""
     port = free_port()
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('redis-server'), '--port', str(port), '--save', '', '--enable-debug-command', 'yes', '--dir', folder], wait=False)
     until(lambda: listens(port), 'redis-server does not listen')
@@ -109,7 +109,7 @@ except KeyboardInterrupt: pass
 
 
 def asyncio(weft, folder):
-    """The request that blocks the loop is named, also if it does so some turns after it was read; an idle connection is no finding."""
+    """The finding names the request that blocks the loop, also if it does so some iterations after its read; an idle connection is no finding."""
     for path in ('/block', '/later-block', ''):
         port, place = free_port(), os.path.join(folder, path.strip('/') or 'none')
         recording = Recording(weft, place, [need('/usr/bin/python3'), '-c', SERVER, str(port)], wait=False)
@@ -135,7 +135,7 @@ def asyncio(weft, folder):
 
 
 def nginx(weft, folder):
-    """Requests are those of its own log; a slow and a silent upstream are named."""
+    """nginx has the requests of its own log; findings name a slow and a silent upstream server."""
     server, upstream, port = need('nginx'), free_port(), 0
     port = free_port(upstream)
     os.chmod(folder, 0o755)
@@ -199,7 +199,7 @@ def curl(weft, folder):
 
 
 def benchmark(weft, folder):
-    """A client sends several commands at once on connections that are older than its loop; nothing is wrong when it ends."""
+    """A client sends several commands at once on connections that are older than its loop; its trace has no finding."""
     program, port = need('redis-benchmark'), free_port()
     server = subprocess.Popen([need('redis-server'), '--port', str(port), '--save', '', '--dir', folder], env=ENV, stdout=subprocess.DEVNULL)
     try:
@@ -288,7 +288,7 @@ def compiled(kind, folder):
 
 
 def loops(weft, folder, kind):
-    """A program's own loop: one that forks nothing, with duplicates of descriptors."""
+    """Requests of a program with an event loop of its own have names, and the request that blocks the loop has a finding."""
     port = free_port()
     command = compiled(kind, folder) or [need('/usr/bin/python3'), '-c', LOOPS, kind]
     recording = Recording(weft, os.path.join(folder, 'traces'), [*command, str(port)], wait=False)
@@ -313,7 +313,7 @@ def loops(weft, folder, kind):
 
 
 def older(weft, folder):
-    """A connection that the program accepted before its loop began is an accepted one, also if the listener has a high number."""
+    """A connection that the program accepted before its loop began counts as accepted, also if the descriptor of the listener has a high number."""
     port = free_port()
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('/usr/bin/python3'), '-c', LOOPS, 'older', str(port)], wait=False)
     clients = []
@@ -346,7 +346,7 @@ def odd(weft, folder):
 
 
 def turns(weft, folder):
-    """A descriptor that stays ready and is not used keeps the loop awake; one that is read does not."""
+    """A descriptor that stays ready and is not read is reported, because it keeps the loop from sleeping; a descriptor that is read is not."""
     [program] = compiled('turns', folder)
     for fault in 'closed', 'writable', 'works', 'stdio':
         trace = Recording(weft, os.path.join(folder, fault), [program, fault]).trace()
@@ -365,7 +365,7 @@ def beside(weft, folder):
 
 
 def pool(weft, folder):
-    """A slow request is compared with all requests of the server, and its time is that of the thread that answered it."""
+    """The finding about a slow request compares it with all requests of the server, and has the time of the thread that answered it."""
     port = free_port()
     [program] = compiled('pool', folder)
     recording = Recording(weft, os.path.join(folder, 'traces'), [program, str(port)], wait=False)

@@ -1,5 +1,5 @@
-/* odd.c: asks libc for unusual things in a program with an own event loop, and prints each answer.  It prints the same when it is
- * recorded.  SPDX-License-Identifier: ISC */
+/* odd.c: calls libc in unusual ways in a program with an event loop of its own, and prints each result.  The output is the same
+ * with recording.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 static int left, right;
 
-/* Reads and writes in the middle of other calls. */
+/* A signal handler that reads and writes in the middle of other calls. */
 static void interrupt(int number)
 {
 	const int saved = errno;
@@ -58,7 +58,7 @@ int main(void)
 	char bytes[256];
 	void *volatile bad = (void *)16;
 	volatile int less = -1;
-	SAY(epoll_wait(poller, &event, 1, 1)); /* the loop begins */
+	SAY(epoll_wait(poller, &event, 1, 1)); /* the first wait, at which the loop begins */
 	listen_there(&listener, &at);
 	SAY(accept(listener, NULL, NULL));
 	const int client = socket(AF_INET, SOCK_STREAM, 0);
@@ -101,7 +101,7 @@ int main(void)
 	SAY(fsync(client));
 	SAY(fdatasync(-1));
 	SAY(close(client));
-	/* Signals in the middle of everything, and two ends in one process. */
+	/* Signals interrupt the calls of two ends of a connection in one process. */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 		return 1;
 	left = pair[0];

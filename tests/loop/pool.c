@@ -1,5 +1,5 @@
-/* pool.c PORT: a server whose loop reads requests and gives them to worker threads, which answer.  GET /compute takes 0.4 s of
- * CPU time, GET /rest waits for 0.4 s, and GET /quit ends the server.
+/* pool.c PORT: a server whose loop reads requests and hands them to worker threads, which send the responses.  GET /compute takes
+ * 0.4 s of CPU time, GET /rest waits for 0.4 s, and GET /quit ends the server.
  *
  * SPDX-License-Identifier: ISC */
 #include <netinet/in.h>

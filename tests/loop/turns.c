@@ -1,9 +1,9 @@
-/* turns.c FAULT: a loop on epoll whose descriptor is ready in each of 100,000 turns.
+/* turns.c FAULT: an event loop on epoll with a descriptor that is ready in each of 100,000 iterations.
  *
  *   closed    the other end has closed, and the program ignores the end of input
  *   writable  the program waits for space to write, and has nothing to write
- *   works     each turn reads one byte
- *   stdio     each turn reads a buffer inside libc
+ *   works     each iteration reads one byte
+ *   stdio     each iteration reads by stdio, into a buffer of libc
  *
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* check_model.h: what holds in every model, whatever the trace says.  SPDX-License-Identifier: ISC */
+/* check_model.h: checks of rules that each model must keep, for any trace.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_MODEL_CHECK_MODEL_H
 #define TESTS_MODEL_CHECK_MODEL_H
 
@@ -40,7 +40,8 @@ static inline void check_promise(const struct weft_model *m, uint32_t index)
 	}
 }
 
-/* Checks that parents lead to the system from everywhere, and that every merge ends at a promise that did not merge. */
+/* Checks that the parents of each promise lead to the system, and that each chain of merges ends at a promise that is not merged.
+ */
 static inline void check_ways(const struct weft_model *m)
 {
 	unsigned char *seen = calloc(m->promise_count, 1);
@@ -69,7 +70,7 @@ static inline void check_stretches(const struct weft_model *m, const struct weft
 	}
 }
 
-/* Checks that the intervals of each OS thread do not overlap, and that the parts of a time are no longer than it. */
+/* Checks that the intervals of each OS thread do not overlap, and that the parts of each time are not longer than the whole. */
 static inline void check_kernel(const struct weft_model *m)
 {
 	const struct weft_kernel *k = m->kernel;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-# compare_reference.py: holds a model against the reference viewer's own.  SPDX-License-Identifier: ISC
+# compare_reference.py: compares a model with that of the reference viewer.  SPDX-License-Identifier: ISC
 """compare_reference.py SHARED COMMAND...
 
 Runs COMMAND, which is `weft dump --json`, on SHARED/traces/net.ctf and compares the model, promise by promise, with
-SHARED/traces/net.reference-dump.tsv.  Then looks at log-x86.sexp.  Exit status 77 (skipped) where SHARED is not there."""
+SHARED/traces/net.reference-dump.tsv.  Then checks known values of log-x86.sexp.  Exits with status 77 (skipped) if SHARED does not exist."""
 import json
 import os
 import subprocess
@@ -105,7 +105,7 @@ check('number of promises', span['promises'], len(seen) - 1)
 check('counters that the reference has not', sorted(counters), [])
 check('pauses that the reference has not', pauses, [])
 
-# Known values of the other trace.
+# Known values of log-x86.sexp.
 log = [entry for entry in model('log-x86.sexp') if 'promise' in entry]
 check('log-x86.sexp: merges', sum(entry['end'] == 'became' for entry in log), 562)
 check('log-x86.sexp: creations', sum(entry['kind'] not in ('preexisting', 'system') for entry in log), 4203)

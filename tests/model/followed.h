@@ -1,4 +1,4 @@
-/* followed.h: the state of a followed program, for a comparison with the state after reading its trace from the start.
+/* followed.h: compares the state of a follower with the state after a read of the whole trace.
  * SPDX-License-Identifier: ISC */
 #ifndef TESTS_MODEL_FOLLOWED_H
 #define TESTS_MODEL_FOLLOWED_H

@@ -1,5 +1,5 @@
-/* follower_test.c: a follower knows after each refresh what reading the trace from its start says and, for a ring, the state of
- * the program itself. SPDX-License-Identifier: ISC */
+/* follower_test.c: after each refresh, a follower has the same state as a read of the trace from its start or, for a ring, the
+ * same pending promises as the program. SPDX-License-Identifier: ISC */
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,7 +27,7 @@
 enum { THREADS = 3, MOST = 60, SORTS = 3, OVER = 8, MOST_WINDOWS = 4 };
 
 struct thing {
-	weft_id id, awaits; /* 0: nothing */
+	weft_id id, awaits; /* id of the awaited thing, or 0 */
 	char name[32];
 };
 
@@ -46,7 +46,7 @@ static struct program {
 	sem_t go[THREADS], done;
 	bool is_over[THREADS];
 	uint32_t tids[THREADS];
-	uint64_t kernel_ns, kernel_packets; /* end of the kernel events, and number of their packets; 0: none */
+	uint64_t kernel_ns, kernel_packets; /* end time of the kernel events, and number of their packets, or 0 */
 } program;
 
 static unsigned pick(unsigned below)
@@ -82,7 +82,7 @@ static void end_thing(size_t i)
 			program.things[k].awaits = 0;
 }
 
-/* The waiters of the promise now wait for the other one. */
+/* The waiters of a promise that is merged now wait for the other promise. */
 static void become_other(size_t i)
 {
 	const weft_id id = program.things[i].id;
@@ -97,7 +97,7 @@ static void become_other(size_t i)
 			program.things[k].awaits = into_id;
 }
 
-/* Creates a promise internal to a library, which a viewer does not show. */
+/* Creates a promise that is internal to a library, so that viewers do not show it. */
 static void make_part(weft_id owner)
 {
 	static struct weft_record_place place;
@@ -280,7 +280,8 @@ static void read_anew(struct lines *out, struct weft_rule_result *followed, cons
 	weft_trace_close(trace);
 }
 
-/* Follows a random program from its start, with at most `stride` actions between refreshes; is_told: kernel events, too. */
+/* Follows a random program from its start, with at most `stride` actions between refreshes; is_told: the trace has kernel events.
+ */
 static void follow_program(struct weft_record_options record, struct weft_follower_options options, int looks, unsigned stride,
     uint64_t seed, bool is_told)
 {
@@ -298,7 +299,7 @@ static void follow_program(struct weft_record_options record, struct weft_follow
 	uint64_t events = 0;
 	program = (struct program){.random = seed, .kernel_packets = is_told, .kernel_ns = clock_ns()};
 	record.directory = path;
-	record.use_monotonic = !is_ring; /* the rate of this clock need not be measured */
+	record.use_monotonic = !is_ring; /* the rate of the monotonic clock need not be measured */
 	options.model.keep_binds = true;
 	assert_int_equal(weft_start(&record), WEFT_OK);
 	assert_int_equal(weft_follower_open(&follower, path, &options, NULL), WEFT_OK);
@@ -407,7 +408,7 @@ static void act_for(unsigned tasks)
 		weft_resolve(WEFT_SYSTEM_ID, WEFT_CREATE(WEFT_KIND_TASK));
 }
 
-/* A follower that opens a large trace shows a whole window at once, and also after small additions. */
+/* A follower that opens a large trace has a whole window at once, and still has one after small additions. */
 static void first_window_has_existing_events(void **state)
 {
 	enum { TASKS = 100000, FEW = 500, WINDOW = 10000, TOLD = 10 };
@@ -450,7 +451,7 @@ static void late_refresh_builds_only_a_window(void **state)
 	weft_follower_close(follower);
 }
 
-/* Snapshots are kept although their window is long over. */
+/* The notes of snapshots stay in the state although their window is long over. */
 static void snapshots_older_than_the_window_are_kept(void **state)
 {
 	enum { TASKS = 20000, MANY = 100, KEPT = 64 };
@@ -509,7 +510,8 @@ static size_t count_pending(const struct weft_model *m)
 	return pending;
 }
 
-/* A promise library records connections so: each request becomes the next one, by the id of the first. */
+/* A promise library may record a connection as a chain: each request is merged with the next one, and events name the chain by
+ * its first id. */
 static void merged_chain_keeps_its_first_id(void **state)
 {
 	enum { REQUESTS = 40000, A_LOOK = 5000 };
@@ -536,7 +538,7 @@ static void merged_chain_keeps_its_first_id(void **state)
 	weft_follower_close(follower);
 }
 
-/* Runs a server in a ring: connections await reads without a read event, and the loop becomes its next iteration. */
+/* Records a server into a ring: connections await reads without read events, and the loop is merged with its next iteration. */
 static void take_turns(weft_id connection, weft_id loop, unsigned turns, struct weft_follower *follower)
 {
 	enum { A_LOOK = 100 };

@@ -14,7 +14,7 @@
 #include "trace/format.h"
 #include "trace/source.h"
 
-/* A trace that is neither a file nor bytes: these events. */
+/* A trace that consists of these events, without a file. */
 static struct weft_event made[1000];
 static size_t made_count;
 static bool is_told;
@@ -80,8 +80,8 @@ static void check_equal(const struct weft_model *m, const struct weft_model *who
 	}
 }
 
-/* Opens and models a trace while ever later allocations fail, until none does.  A failed call reports the reason and leaks
- * nothing (sanitizers check that); a successful call has lost no events. */
+/* Opens and models a trace while allocation 0, then 1, and so on fails, until none does.  A failed call reports the reason and
+ * leaks nothing (sanitizers check that); a successful call has lost no events. */
 static void run_with_failing_allocations(const char *path, const void *bytes, size_t size, bool one)
 {
 	struct weft_trace *whole_trace = NULL;
@@ -186,7 +186,7 @@ static void files_survive_failed_allocations(void **state)
 #endif
 
 #ifndef __wasi__
-/* Refreshes several times, of which one may fail; with memory again, the model is complete. */
+/* Refreshes several times; a refresh may fail, but with memory again, the model is complete. */
 static bool look_and_look_again(const char *path, long n, uint32_t promises)
 {
 	struct weft_running_stats tally = {.has_label = false};
@@ -218,7 +218,7 @@ static bool look_and_look_again(const char *path, long n, uint32_t promises)
 	return has_failed;
 }
 
-/* Does so for a trace beside another trace that cannot be joined with it. */
+/* Tests failing allocations for a trace beside another trace that cannot be joined with it. */
 static bool look_at_both(const char *path, long n, uint32_t promises)
 {
 	struct weft_running_stats tally = {.has_label = false};
@@ -305,7 +305,7 @@ static void make(enum weft_op op, int64_t a, int64_t b, uint8_t kind)
 	made_count++;
 }
 
-/* Further operations of a recorder: repeated awaits, and details. */
+/* A trace with repeated awaits and details. */
 static void details_survive_failed_allocations(void **state)
 {
 	static const uint8_t kinds[] = {WEFT_DETAIL_STACK, WEFT_DETAIL_SPIN, WEFT_DETAIL_DIED, WEFT_DETAIL_MESSAGE};

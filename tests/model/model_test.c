@@ -1,4 +1,4 @@
-/* model_test.c: what the model makes of events, and of events that contradict each other.  SPDX-License-Identifier: ISC */
+/* model_test.c: the model of events, also of events that contradict each other.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -300,7 +300,7 @@ static void promise_used_before_its_creation_is_an_anomaly(void **state)
 	mw_op(&w, 0, WEFT_OP_RUN, 1);
 	mw_link(&w, 1, WEFT_OP_READ, 1, 2);
 	mw_create(&w, 5, 1, 2, WEFT_KIND_WAIT);
-	mw_create(&w, 6, 3, 1, WEFT_KIND_TASK); /* its creator is first mentioned later: ignored */
+	mw_create(&w, 6, 3, 1, WEFT_KIND_TASK); /* ignored, because its creator is mentioned only later */
 	mw_link(&w, 7, WEFT_OP_RESOLVE, 1, 4);
 	mw_create(&w, 8, 1, 4, WEFT_KIND_WAIT);
 	mw_create(&w, 9, 5, 5, WEFT_KIND_WAIT);
@@ -416,7 +416,7 @@ static void error_of_a_failure_is_the_last_label(void **state)
 	assert_label(1, 2, 1, "");
 }
 
-/* Records that 1 creates 2, a bind on 3; 3 is resolved, and the caller lets 2 read it. */
+/* Records that 1 creates 2, a bind on 3, and that 3 is resolved; the caller then records the read of 3 by 2. */
 static void bind(void)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);

@@ -37,13 +37,13 @@ static unsigned pick(unsigned below)
 struct stream {
 	unsigned char packet[PACKET];
 	uint64_t sequence, last, events, events_before, lost, tid;
-	size_t used; /* 0: no packet */
+	size_t used; /* bytes of the packet that are used, or 0 without a packet */
 	uint32_t uses;
 };
 
 struct written {
 	char path[128];
-	unsigned packets; /* packets of a ring's stream; 0: the stream grows */
+	unsigned packets; /* number of packets of each stream of a ring, or 0 if the trace grows */
 	struct stream streams[STREAMS];
 };
 
@@ -77,7 +77,7 @@ static void begin_trace(struct written *w, const char *name, unsigned packets)
 	write_at(w, "definitions-0", &definitions, sizeof definitions);
 }
 
-/* Publishes the packet for the reader. */
+/* Writes the packet to its file, so that the reader sees it. */
 static void write_packet(const struct written *w, unsigned number)
 {
 	const struct stream *s = &w->streams[number];
@@ -137,7 +137,7 @@ static void lose(struct written *w, unsigned number)
 	h->lost_full = h->events_discarded = s->lost;
 }
 
-/* Publishes everything that has been written. */
+/* Writes all packets to their files. */
 static void flush(const struct written *w)
 {
 	for (unsigned i = 0; i < STREAMS; i++)
@@ -149,7 +149,7 @@ static void flush(const struct written *w)
 
 struct play {
 	const char *shape;
-	unsigned packets; /* packets of each stream of the ring; 0: the trace grows */
+	unsigned packets; /* number of packets of each stream of the ring, or 0 if the trace grows */
 	unsigned stride;  /* maximum number of events between two refreshes */
 	bool loses, skips, cuts, changes;
 	bool counts;    /* the creation of every promise is recorded */
@@ -173,9 +173,8 @@ static struct weft_trace *generate(const char *shape, uint64_t seed)
 enum { IDS = 1 << 15 };
 static bool is_known[IDS], has_become[IDS], is_followed[IDS], has_ended[IDS];
 
-/* Returns whether an event does what no known library does.  It names a promise inside a chain of merged promises by an id other
- * than the first or the last one; it lets an ended promise become another one; or it reuses the id of a pending promise, which
- * no later event can name, so that a follower forgets that promise. */
+/* Returns whether no known library records such an event: it names a promise of a chain of merged promises by an id in the middle
+ * of the chain; it merges an ended promise; or it reuses the id of a pending promise, so that a follower forgets this promise. */
 static bool is_unheard_of(const struct weft_event *e)
 {
 	const bool has[] = {weft__op_forms[e->op].fields & WEFT_FIELD_A && e->a >= 0 && e->a < IDS,
@@ -218,8 +217,8 @@ static void read_all(struct lines *out, const char *from, struct weft_rule_resul
 	weft_trace_close(trace);
 }
 
-/* Refreshes the follower and compares it with everything that was written; after a ring has overwritten unread events, with the
- * events that the ring has. */
+/* Refreshes the follower, and compares it with all events that were written or, if the ring has overwritten unread events, with
+ * the events of the ring. */
 static void look(struct weft_follower *follower, const struct written *all, const struct written *own,
     struct weft_rule_result *followed, const struct weft_running_stats *stats, uint64_t *restarts)
 {

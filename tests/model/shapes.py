@@ -2,8 +2,8 @@
 # shapes.py: generated traces keep every rule of the model.  SPDX-License-Identifier: ISC
 """shapes.py GENERATE REPLAY
 
-Writes traces of every shape with GENERATE and gives them to REPLAY, a fuzz target's driver: it reads each twice, builds its model and
-aborts where a rule does not hold."""
+Writes traces of every shape with GENERATE and gives them to REPLAY, a fuzz target's driver: REPLAY reads each trace twice,
+   builds its model, and aborts if the model breaks a rule."""
 import os
 import subprocess
 import sys

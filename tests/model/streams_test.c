@@ -1,5 +1,5 @@
-/* streams_test.c: details of native traces only: OS threads, sleeps, pauses, sites, state dumps.  The test itself builds the
- * events. SPDX-License-Identifier: ISC */
+/* streams_test.c: the model of events that only native traces have: OS threads, sleeps, pauses, sites, state dumps.  The test
+ * itself builds the events. SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +263,7 @@ static void checkpoint_restores_overwritten_promises(void **state)
 	char name[32];
 	weft_model_name(m, weft_model_find(m, 5), name, sizeof name);
 	assert_string_equal(name, "a day old");
-	/* An unknown creator is not invented, and a promise with a known creation is unchanged. */
+	/* A state dump does not give a promise an unknown creator, and does not change a promise whose creation is known. */
 	assert_int_equal(weft_model_find(m, 4), WEFT_NONE);
 	assert_int_equal(get(6)->kind, WEFT_KIND_TASK);
 	assert_true(get(6)->start_ns == 1);
@@ -293,7 +293,7 @@ static void checkpoint_restores_overwritten_awaits(void **state)
 	    {.time_ns = 2, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
 	    {.time_ns = 3, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
 	    {.time_ns = 4, .op = WEFT_OP_STILL_AWAITS, .a = 4, .b = 5},
-	    /* The next dump. */
+	    /* A second state dump starts here. */
 	    {.time_ns = 12, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 2},
 	    {.time_ns = 13, .op = WEFT_OP_STILL_AWAITS, .a = 1, .b = 3},
 	    {.time_ns = 14, .op = WEFT_OP_AWAIT, .a = 6, .b = 5},
@@ -337,7 +337,7 @@ static void await_lasts_until_its_end_event(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_UNKNOWN_EVENT], 0);
 }
 
-/* This is the only recorded await. */
+/* The ring has no other await of this promise. */
 static void ended_await_can_start_again(void **state)
 {
 	static const struct weft_event events[] = {
@@ -365,7 +365,7 @@ static void fatal_signal_is_recorded(void **state)
 	assert_memory_equal(weft_model_text(m, m->deaths[0].text).ptr, "SIGABRT", 7);
 }
 
-/* Requests 2 and 3 are read in one turn; the loop works for 2 from time 30 on, and then for 3. */
+/* Requests 2 and 3 are read in one iteration; the loop works for 2 from time 30 on, and then for 3. */
 static void answer_claims_the_run_time_before_it(void **state)
 {
 	static const struct weft_event events[] = {
@@ -389,14 +389,15 @@ static void answer_claims_the_run_time_before_it(void **state)
 	const struct weft_run *runs = m->runs;
 	assert_int_equal(second->runs - first->runs, 2);
 	assert_int_equal(runs[first->runs].end_ns, 20);
-	assert_int_equal(runs[first->runs + 1].start_ns, 30); /* since the transfer, not since request 3 was read */
+	assert_int_equal(
+	    runs[first->runs + 1].start_ns, 30); /* request 2 runs since the transfer, not since the read of request 3 */
 	assert_int_equal(runs[first->runs + 1].end_ns, 50);
 	assert_int_equal(second[1].runs - second->runs, 3);
 	assert_int_equal(runs[second->runs].start_ns, 20);
 	assert_int_equal(runs[second->runs].end_ns, 30);
-	assert_int_equal(runs[second->runs + 1].start_ns, 50); /* since the claim of request 2 */
+	assert_int_equal(runs[second->runs + 1].start_ns, 50); /* request 3 runs since the claim of request 2 */
 	assert_int_equal(runs[second->runs + 2].start_ns, 80);
-	assert_int_equal(runs[second->runs + 2].end_ns, 95); /* a doubt moves nothing */
+	assert_int_equal(runs[second->runs + 2].end_ns, 95); /* an uncertain claim changes no run */
 	assert_int_equal(m->claim_count, 3);
 	assert_int_equal(m->claims[0].start_ns, 30);
 	assert_int_equal(m->claims[2].end_ns, 90);
@@ -476,7 +477,7 @@ static void first_recorded_stack_is_that_of_the_creation(void **state)
 	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 2)).ptr, "3 4", 3);
 	assert_memory_equal(weft_model_callers(m, weft_model_find(m, 1)).ptr, "5", 1);
 	assert_int_equal(weft_model_callers(m, 0).len, 0);
-	assert_int_equal(m->promise_count, 3); /* no event names another promise than these */
+	assert_int_equal(m->promise_count, 3); /* the system and the two promises that events name */
 }
 
 /* Promise 3 is internal to 2, and 4 to 3; 1 waits for 2. */
@@ -508,9 +509,10 @@ static void internal_promises_are_merged_into_their_owners(void **state)
 	assert_int_equal(owner->end, WEFT_END_RESOLVED);
 	assert_int_equal(owner->kind, WEFT_KIND_WORK);
 	assert_int_equal(owner->labels, owner[1].labels);
-	assert_int_equal(owner[1].runs - owner->runs, 1); /* from the message to the end of the internal promise */
+	assert_int_equal(owner[1].runs - owner->runs, 1); /* one run, from the signal to the end of the internal promise */
 	assert_int_equal(m->runs[owner->runs].start_ns, 20);
-	assert_int_equal(m->link_count, 2); /* The thread awaits it, which its read replaces; it resolves itself. */
+	assert_int_equal(
+	    m->link_count, 2); /* the read by the thread, which replaces the await, and the resolve of the owner by itself */
 }
 
 static void internal_promises_appear_with_parts_option(void **state)

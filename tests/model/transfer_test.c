@@ -1,4 +1,4 @@
-/* transfer_test.c: which write a read is matched with.  SPDX-License-Identifier: ISC */
+/* transfer_test.c: a read is matched with the right write.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static weft_id id_of(uint32_t promise)
 	return model->promises[promise].id;
 }
 
-/* Writes and reads of any size, partial writes, positions beyond 2^32: the test knows the writer of every byte. */
+/* Random writes and reads, with partial writes and positions beyond 2^32; the test knows the writer of each byte. */
 static void read_matches_the_last_write_of_its_bytes(void **state)
 {
 	enum { BYTES = 40000, READS = 400 };
@@ -125,7 +125,7 @@ static void read_matches_the_last_write_of_its_bytes(void **state)
 	weft_stop();
 }
 
-/* The same two addresses are used again, while the first connection has unread bytes. */
+/* A second connection has the same two addresses, while the first one still has unread bytes. */
 static void reused_addresses_are_another_connection(void **state)
 {
 	weft_id first = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads = connection("2.2.2.2:2", "1.1.1.1:1", 0, 0);
@@ -146,7 +146,8 @@ static void reused_addresses_are_another_connection(void **state)
 	forget();
 }
 
-/* A program that watches a file descriptor for each read creates a promise each time: all of them are one connection. */
+/* A program that starts to watch a file descriptor for each read has a promise for each watch; all of these are one connection.
+ */
 static void several_promises_of_one_socket_are_one_connection(void **state)
 {
 	weft_id writes = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), reads[4];
@@ -166,7 +167,7 @@ static void several_promises_of_one_socket_are_one_connection(void **state)
 	forget();
 }
 
-/* Unknown addresses, positions that jump, and an invalid text: no match is invented. */
+/* Reads with unknown addresses, positions that jump, or an invalid text have no match. */
 static void inconsistent_transfers_are_not_matched(void **state)
 {
 	weft_id a = connection("1.1.1.1:1", "2.2.2.2:2", 0, 0), b = connection("2.2.2.2:2", "1.1.1.1:9", 0, 0);
@@ -184,7 +185,7 @@ static void inconsistent_transfers_are_not_matched(void **state)
 	forget();
 }
 
-/* A copy of the end of a trace, or the window of a follower, has positions. */
+/* Matches are right in a copy of the end of a trace or in the window of a follower, whose first positions are not 0. */
 static void byte_positions_continue_in_a_later_window(void **state)
 {
 	enum { MOST = 100 };
@@ -237,8 +238,8 @@ static void datagram(weft_id promise, const char *to, int64_t digest)
 	weft__slow_detail(promise, WEFT_DETAIL_DATAGRAM, digest, to);
 }
 
-/* A repeated datagram counts from its last send.  A receiver for all addresses gets the datagrams of each; others are not its
- * own. */
+/* A repeated datagram counts from its last send.  A receiver for all addresses of a port gets the datagrams to each of them, and
+ * no others. */
 static void datagram_matches_the_newest_send(void **state)
 {
 	weft_id p[7];
@@ -268,7 +269,7 @@ static void datagram_matches_the_newest_send(void **state)
 	forget();
 }
 
-/* A socket that receives no responses of another process has no requests: these sockets are of one process. */
+/* These sockets belong to one process, so their datagrams are no requests to another process. */
 static void datagrams_within_one_process_are_no_requests(void **state)
 {
 	weft_id sockets[2];

@@ -14,7 +14,7 @@ import tempfile
 
 
 def events(arp, way, status, says):
-    """Returns the (event, fields) of a run, in order."""
+    """Yields (name, fields) of each event of a run, in order."""
     with tempfile.TemporaryDirectory() as directory:
         trace = os.path.join(directory, "trace")
         run = subprocess.run([arp, way], env={**os.environ, "WEFT_TRACE": trace}, capture_output=True, text=True, timeout=30)

@@ -1,4 +1,5 @@
-/* deep.c: chains a million deep, a million waiters, ten million turns of a loop: no recursion, no memory that grows.
+/* deep.c: chains of a million promises, a promise with a million waiters, and a loop of ten million iterations need no recursion,
+ *and the memory of the loop does not grow.
  *
  *	deep [TRACE]	with a TRACE, the loop is recorded (and shorter)
  *
@@ -64,7 +65,8 @@ static struct weft_value same(void *ctx, void *value)
 
 enum { MILLION = 1000000 };
 
-/* Each waits for the one before; the first is resolved, cancelled, or its resolver is dropped. */
+/* Each promise of a chain waits for the one before.  end 0: the first is resolved; 1: the last is cancelled; 2: the resolver of
+ * the first is dropped. */
 static void chain(int end)
 {
 	struct weft_resolver *first;
@@ -85,7 +87,7 @@ static void chain(int end)
 	weft_promise_unref(p);
 }
 
-/* Combinators of one or several promises, each of which waits for the one before. */
+/* Returns a combinator of one or several promises that waits for p; `i` selects the kind. */
 static struct weft_promise *link_of_all_kinds(int i, struct weft_promise *p)
 {
 	struct weft_promise *two[2] = {p, weft_promise_ref(p)};
@@ -106,7 +108,8 @@ static struct weft_promise *link_of_all_kinds(int i, struct weft_promise *p)
 	}
 }
 
-/* Cancelled at the end and resolved at the start, or dropped there. */
+/* In a chain of all combinators, the first promise is resolved; or the last one is cancelled and the resolver of the first is
+ * dropped. */
 static void all_kinds(bool resolved)
 {
 	struct weft_resolver *first;
@@ -119,12 +122,12 @@ static void all_kinds(bool resolved)
 		weft_promise_cancel(p);
 		weft_resolver_drop(first);
 	}
-	/* The last promise is protected: a cancel reaches it, and nothing before it. */
+	/* The last promise is protected, so a cancel ends it, but not the promises before it. */
 	expect(weft_promise_state(p) == (resolved ? WEFT_RESOLVED : WEFT_FAILED), "the end of a chain of all kinds");
 	weft_promise_unref(p);
 }
 
-/* A million joins, each of the previous one and its own task, are cancelled at one end. */
+/* Cancels the last of a million joins, each of which joins the previous join and a task. */
 static void joins(void)
 {
 	static struct weft_resolver *resolvers[MILLION];
@@ -138,7 +141,7 @@ static void joins(void)
 		weft_resolver_drop(resolvers[i]);
 }
 
-/* A value that keeps a promise, whose value keeps a promise, ... */
+/* Destroys a value that keeps a promise, whose value keeps a promise, and so on, a million levels deep. */
 static void unref(void *p)
 {
 	weft_promise_unref(p);
@@ -166,8 +169,8 @@ static void waiters(void)
 
 static struct weft_counter turns_left = WEFT_PROMISE_COUNTER("turns left", 0);
 
-/* A loop whose iterations each return a promise of the next.  The counter makes iterations differ, since equal ones are
- * counted. */
+/* A loop whose iterations each return a promise of the next.  The counter makes all iterations different, because equal
+ * iterations are only counted. */
 static struct weft_promise *turn(void *ctx, void *value)
 {
 	size_t *left = ctx;
@@ -189,7 +192,7 @@ static void loop(size_t turns)
 	weft_promise_unref(p);
 }
 
-/* Each promise became one with the next: the first access follows the whole chain once. */
+/* A million promises are merged, each with the next one; the first access follows the whole chain once. */
 static struct weft_promise *give(void *ctx, void *value)
 {
 	return weft_promise_ref(ctx);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles and runs the programs of a tutorial; what they print must be what it says.
+"""Compiles and runs the programs of a tutorial; their output must be as in the tutorial.
 
 	docs.py FILE SOURCE BUILD
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The echo server in promises: what it prints, and that its trace has the clients and what they waited for.
+"""The example echo server, in promises, prints the expected lines, and its trace has the clients and the promises that they awaited.
 
 	echo.py ECHO WEFT
 
@@ -26,7 +26,7 @@ labels = [label[1] for p in promises for label in p["labels"]]
 for want, count in {"ann": 1, "bob": 1, "cid": 1, "eve": 1, "zed": 1, "connection": 4}.items():
     if labels.count(want) != count:
         sys.exit(f"{labels.count(want)} promises are called {want}, not {count}")
-# Counts of ends by kind: zed's connect fails, the last accept is cancelled; a listener is two promises, one of the call and one until its close.
+# The numbers of ended promises: zed's connect fails, and the last accept is cancelled.  A listener is two promises: one for the call, and one that lasts until the close.
 for kind, end, count in [
     ("connect", "resolved", 4), ("connect", "failed", 1), ("accept", "resolved", 4), ("accept", "failed", 1),
     ("write", "resolved", 25), ("listen", "resolved", 4),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""http.py HTTP-SERVER WEFT [valgrind]: the example http-server, asked by curl and by clients that are worse.
+"""http.py HTTP-SERVER WEFT [valgrind]: the example http-server gets requests of curl, and of malicious, slow and many clients.
 
 SPDX-License-Identifier: ISC"""
 
@@ -67,7 +67,7 @@ def files(server, contents, folder):
 
 
 def statuses(server, contents):
-    """Malformed requests, and requests for missing files."""
+    """The server answers malformed requests and requests for missing files with the right status."""
     page = contents['page.html']
     status, headers, body = server.ask(get('/page.html?version=2'))
     expect((status, body), (200, page), 'a query')
@@ -102,9 +102,9 @@ def statuses(server, contents):
     with server.connect() as client:
         for piece in [b'GET /one.txt HTTP/1.1\r\nHost: t\r\nRange: bytes=0-0', *[b' ' + b'x' * 99] * 20, b'\r\nX', b'y' * 99, b': z\r\n\r\n']:
             client.send(piece)
-            server.ask(get('/empty'))  # the response comes after the piece was read
+            server.ask(get('/empty'))  # the response shows that the server has read the piece
         expect(client.answer()[0], 200, 'a long value')
-    # The end of an unreadable request is unknown, so the connection is closed.
+    # After a request that it cannot parse, the server closes the connection, because it does not know where the next request begins.
     with server.connect() as client:
         client.send(b'nonsense\r\n\r\n' + get('/one.txt'))
         expect(client.answer()[1]['connection'], 'close', 'nonsense')
@@ -145,7 +145,7 @@ def pipelining(server, contents):
         client.send(get('/.no') * 20000)
         for _ in range(20000):
             expect(client.answer()[0], 404, 'one of 20,000')
-        # A request in single bytes, and two requests in pieces with other borders.
+        # A request is sent byte by byte, and two requests in pieces that do not end where the requests end.
         for n in get('/one.txt', 'Range: bytes=0-0', 'If-Range: "x"'):
             client.send(bytes([n]))
         expect(client.answer()[2], contents['one.txt'], 'byte by byte')
@@ -172,7 +172,7 @@ def slow(folder):
             half.wait_for_end()
             while server.ask(get('/one.txt'))[0] == 200:
                 try:
-                    deaf.send(b'x')  # fails when the connection was closed
+                    deaf.send(b'x')  # fails if the server has closed the connection
                 except OSError:
                     break
             silent.send(get('/one.txt'))  # a client before its first request has no time limit

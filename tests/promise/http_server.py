@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-PATIENCE = 60  # seconds, for anything that must come
+PATIENCE = 60  # seconds until an expected event must have happened
 
 
 def fail(text):
@@ -71,13 +71,13 @@ class Client:
         self.socket.sendall(data)
 
     def more(self):
-        """Returns whether more bytes came."""
+        """Reads more bytes; returns false if the connection has ended."""
         data = self.socket.recv(1 << 16)
         self.bytes += data
         return bool(data)
 
     def answer(self, head_only=False):
-        """Returns status, headers by lower case name, and body."""
+        """Returns the status of the next response, {name in lower case: value} of its headers, and its body."""
         while b'\r\n\r\n' not in self.bytes:
             if not self.more():
                 raise EOFError(f'the server hung up after {self.bytes!r}')

@@ -1,4 +1,4 @@
-/* late.c: promises that are older than the recording, three times.
+/* late.c: makes three recordings with promises that were created before the recording.
  *
  *	late DIRECTORY	records DIRECTORY/first, /second and /ring
  *
@@ -35,7 +35,7 @@ struct locked {
 	struct weft_promise *reply;
 };
 
-/* The lock owner becomes one with the promise of its caller. */
+/* Waits for ever under a lock; the promise that owns the lock is merged with the promise of its caller. */
 static struct weft_promise *locks(void *ctx, void *nothing)
 {
 	struct locked *l = ctx;
@@ -58,7 +58,7 @@ static struct weft_promise *turn(void *ctx, void *value)
 	return --*left ? weft_promise_bind(weft_promise_pause(), turn, ctx, NULL) : weft_promise_unit();
 }
 
-/* The recording starts within a callback. */
+/* Starts the first recording, in a callback. */
 static struct weft_promise *starts(void *ctx, void *directory)
 {
 	start(directory, "first", WEFT_RECORD_GROW, 0);
@@ -74,11 +74,11 @@ int main(int argc, char **argv)
 		return 2;
 	struct weft_resolver *old, *oldest, *beginning, *other;
 	char name[] = "copied x";
-	/* Before any recording. */
+	/* These promises are created before any recording. */
 	struct weft_promise *bound = weft_promise_bind(weft_promise_named_wait("old", &old), next, NULL, NULL);
 	struct weft_promise *awaiting = weft_promise_bind(weft_promise_named_task(name, &oldest), next, NULL, NULL);
 	struct weft_promise *both = weft_promise_both(weft_promise_ref(bound), weft_promise_ref(awaiting));
-	name[0] = 'X'; /* the label was copied */
+	name[0] = 'X'; /* the change has no effect, because weft has copied the label */
 	weft_promise_should_resolve(awaiting);
 	struct weft_condition *condition = weft_condition_create("old condition");
 	struct weft_promise *heard = weft_condition_wait(condition, NULL);
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 	weft_wakeup(other, NULL, NULL);
 	weft_stop();
 
-	/* Pending in two recordings, and an mvar that was destroyed: its label must not be used. */
+	/* "between" is created between two recordings.  The mvar is destroyed, so the second recording must not use its label. */
 	struct weft_resolver *between;
 	struct weft_promise *middle = weft_promise_named_task("between", &between);
 	weft_mvar_destroy(mvar);
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
 	weft_wakeup(between, NULL, NULL);
 	weft_stop();
 
-	/* A ring that wraps many times. */
+	/* The ring of the third recording wraps many times. */
 	size_t turns = 200000;
 	start(argv[1], "ring", WEFT_RECORD_RING, 1 << 18);
 	struct weft_resolver *long_ago;

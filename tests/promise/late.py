@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records promises that are older than the recording: each has its kind, label and place all the same, and one id for all.
+"""Promises that are older than the recording have their kind, label and site in it, and keep their ids in later recordings.
 
 	late.py LATE WEFT
 
@@ -15,7 +15,7 @@ import tempfile
 
 
 def events(trace):
-    """Returns (event, fields) in order."""
+    """Yields (name, fields) of each event, in order."""
     text = subprocess.run(["babeltrace2", trace], capture_output=True, text=True, check=True).stdout
     for line in text.splitlines():
         name, fields = re.search(r" (\w+): \{ mark = .*?\}, (?:\{ (.*) \})?$", line).groups()
@@ -74,7 +74,7 @@ if len(first.expected) != 1 or not any(first.kind[a] == "bind" and b == first.id
     sys.exit(f"should resolve: {first.expected}; awaits: {first.awaits}")
 if second.id("task", "between") not in second.ended:
     sys.exit("between has not ended")
-# Older promises keep their ids from one recording to the next; overwritten ones are recorded again.
+# Promises keep their ids in later recordings, and promises whose events the ring has overwritten are recorded again.
 for trace, kind, label in ((ring, "task", "copied x"), (ring, "condition", "old condition")):
     if trace.id(kind, label) != first.id(kind, label) or trace.since[trace.id(kind, label)] != 0:
         sys.exit(f"{kind} {label} changed")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A loop of a million turns, each of which becomes the next, is recorded, and its trace read.
+"""weft reads the trace of a loop of a million iterations, each of which is merged with the next.
 
 	loop.py DEEP WEFT
 

@@ -1,8 +1,8 @@
-"""A model of weft's promises, by which the library is tested: it runs the programs that play.c runs, and yields the events
-that must be in their trace.
+"""A model of weft's promises, with which the library is compared: it runs the programs that play.c runs, and yields the events
+   that their traces must have.
 
-It says the same as the library in another way: a promise is an object with a list of functions, and whatever happens is a call
-at once, so it recurses where the library must not.  SPDX-License-Identifier: ISC
+The model is simpler than the library: a promise is an object with a list of functions, and each wakeup calls them at once, so the
+model recurses where the library must not.  SPDX-License-Identifier: ISC
 """
 
 PENDING, RESOLVED, FAILED = "pending", "resolved", "failed"
@@ -12,7 +12,7 @@ SYSTEM = -1
 
 
 class End:
-    """The end of a promise; promises that share it ended by the same cause."""
+    """The end of a promise; promises with the same End object ended by the same cause."""
 
     def __init__(self, value=None, error=None):
         self.value, self.error = value, error
@@ -25,10 +25,10 @@ class Promise:
     def __init__(self, id, end=None):
         self.id = id
         self.end = end
-        self.into = None  # the promise that it is merged with
-        self.waiters = []  # [function of an End], the last registered first; None: removed
-        self.handlers = []  # [function], registered in the same order
-        self.on_cancel = None  # None: nothing; "me"; or a list of promises
+        self.into = None  # the promise with which this promise is merged
+        self.waiters = []  # [function of an End], last registered first; None in place of a removed function
+        self.handlers = []  # [function], in the order of registration
+        self.on_cancel = None  # a cancel ends nothing (None), this promise ("me"), or a list of promises
 
     def same(self, world):
         if self.into is None:
@@ -235,7 +235,7 @@ class World:
         return result
 
     def try_bind(self, p, f, g, kind="try"):
-        """f takes a value, g an error; if one is None, the end is passed on."""
+        """Calls f with the value or g with the error of p; if this function is None, the result ends as p."""
 
         def now(p):
             h = g if p.end.error else f
@@ -275,7 +275,7 @@ class World:
         )
 
     def ending_with(self, p, f):
-        """A bind by f, which takes an End."""
+        """Returns a promise that ends as the promise f(end of p)."""
         return self.after("bind", p, lambda p: f(p.end), lambda result, end: self.connect(result, f(end)))
 
     # Callbacks.
@@ -495,7 +495,7 @@ UNIT = Promise(SYSTEM, End())
 
 
 class Place:
-    """A condition, mutex and so on, with their fields."""
+    """A condition, mutex or another object at which promises wait, with its fields."""
 
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -728,7 +728,7 @@ class Program:
         self.w.cancel(self.get_or_none(a))
 
     def get_or_none(self, a):
-        """play.c passes NULL to these calls if memory ran out: a failed promise."""
+        """Returns the promise, or a failed one if memory ran out, for which play.c passes NULL."""
         return self.promise.get(a, NO_MEMORY)
 
     def do_wakeup_paused(self):
@@ -769,7 +769,7 @@ class Program:
         if not p.end:
             self.w.note(f"{a} is pending")
         elif p.end.error:
-            if not getattr(p, "is_noticed", False):  # the program takes notice of the error, once
+            if not getattr(p, "is_noticed", False):  # the first call counts as a read of the error
                 p.is_noticed = True
                 self.w.look(p)
             self.w.note(f"{a} failed with {p.end.error[0]}")

@@ -18,7 +18,7 @@ enum { VARS = 512, WORDS = 16, MAX_VALUES = 1 << 16 };
 struct line {
 	char *word[WORDS];
 	int words;
-	int end; /* line of the `end` that belongs to a `fn` */
+	int end; /* of a `fn`: the line of its `end` */
 };
 
 static struct line *lines;
@@ -105,7 +105,7 @@ static void show(char *out, size_t room, void *pointer)
 static size_t contexts, contexts_destroyed;
 
 struct context {
-	int fn, other; /* lines of a `fn`; -1: none */
+	int fn, other; /* first lines of `fn`s; -1: none */
 	int number;
 };
 
@@ -399,7 +399,7 @@ static bool make_place(const struct line *l, int n)
 	return true;
 }
 
-/* Runs the commands of a place; if its creation failed they do nothing. */
+/* Runs a command at a place, such as a condition or a mutex; does nothing if the place could not be created. */
 static bool at_place(const struct line *l, int n)
 {
 	char *const *w = l->word;
@@ -483,7 +483,8 @@ static void clean(void)
 		bounded[i] = NULL;
 		the_switch[i] = NULL;
 	}
-	/* Continuations may still have unlocked a mutex or returned an item. */
+	/* Mutexes and pools are destroyed last, because continuations above may still have unlocked a mutex or returned an item.
+	 */
 	for (int i = 0; i < VARS; i++) {
 		weft_mutex_destroy(mutex[i]);
 		weft_pool_destroy(pool[i]);
@@ -551,7 +552,8 @@ static void read_script(const char *path)
 			free(copy);
 			continue;
 		}
-		if ((line_count & (line_count - 1)) == 0) /* doubled at each power of two: a sanitizer's realloc() copies */
+		if ((line_count & (line_count - 1)) ==
+		    0) /* the size is doubled at each power of two, because each realloc() of a sanitizer copies */
 			lines = realloc(lines, 2 * (line_count + 1) * sizeof *lines);
 		l.end = open; /* the enclosing `fn`, until its own `end` is read */
 		lines[line_count] = l;

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs programs of promises in C and in model.py, and compares what the trace has with what the model says.
+"""Runs programs of promises in C and in model.py, and compares the events of the trace with those of the model.
 
-	run.py PLAY table FILE		the programs of a file, whose events are written there too, as lines that begin with `> `, with ` | ` between them
+	run.py PLAY table FILE		the programs of a file, which also has their events: lines that begin with `> `, with ` | ` between events
 	run.py PLAY random COUNT SEED	random programs
-	run.py PLAY no-memory COUNT SEED	random programs, each allocation failing in turn
-	run.py PLAY no-memory FILE	the same with the programs of a file
-	run.py PLAY memory FILE		the programs of a file, and some random ones, within valgrind
+	run.py PLAY no-memory COUNT SEED	random programs; each allocation fails once
+	run.py PLAY no-memory FILE	the programs of a file; each allocation fails once
+	run.py PLAY memory FILE		the programs of a file, and some random ones, under valgrind
 
-Programs are small, so that the first one that differs can be read.  babeltrace2 reads the trace.
+Programs are small, so that a developer can read the first one with a difference.  babeltrace2 reads the trace.
 SPDX-License-Identifier: ISC
 """
 
@@ -45,7 +45,7 @@ IDS = {"by", "promise", "into", "input", "from", "lock"}
 
 
 class Told:
-    """Checks the state dump: it repeats earlier events of pending promises."""
+    """Checks that the state dump repeats only earlier events of pending promises."""
 
     def __init__(self):
         self.kinds, self.into, self.ended, self.marked = {}, {}, set(), set()
@@ -100,7 +100,7 @@ def play(command, script):
                 programs[-1][1].append("- " + note)
             inside = inside and note != "end"
         elif name in ("pending", "still_awaits") or (name == "should_resolve" and told.again):
-            pass  # the state dump
+            pass  # repeated by the state dump
         elif inside and name in ORDER:
             if name == "create":
                 ids[fields["promise"]] = str(len(ids))
@@ -144,7 +144,7 @@ def table(path):
     return "\n".join(script) + "\n", expected
 
 
-# Programs that the table must have: programs of these names that use the command.
+# For each command, the table must have a program COMMAND-STATE for each of these states.
 INPUT = ("bind map catch try_bind finalize on_success on_failure on_termination on_any dont_wait ignore_result async on_cancel "
          "protected no_cancel choose pick nchoose npick join all both").split()
 ENDS = ("pending-then-resolved", "pending-then-failed", "pending-then-cancelled", "resolved", "failed", "cancelled")
@@ -181,9 +181,9 @@ def check_whole(path):
 
 
 class Generator:
-    """A random program.  A command names only promises of earlier commands, so that none waits for itself."""
+    """A random program.  Each command names only promises of earlier commands, so that no promise waits for itself."""
 
-    functions = 0  # over all programs: play.c finds functions by name
+    functions = 0  # numbers of functions differ over all programs, because play.c finds functions by name
 
     def __init__(self, rng, size):
         self.rng, self.lines, self.promises, self.resolvers = rng, [], 0, []
@@ -197,7 +197,7 @@ class Generator:
         return self.promises
 
     def one(self):
-        """Returns a promise, rarely one that does not exist."""
+        """Returns the number of a promise, rarely one that does not exist."""
         return self.rng.choice(self.known) if self.known and self.rng.random() < 0.98 else 511
 
     def several(self):
@@ -284,7 +284,7 @@ class Generator:
             extra = {"condition": rng.choice(("", " C")), "mvar": rng.choice(("", " M")), "semaphore": f" {rng.randrange(3)}",
                      "bounded": f" {rng.randrange(1, 3)}"}.get(kind, "")
             if kind == "pool":
-                extra = f" {rng.randrange(1, 3)} {self.function(9)}"  # empty, because it runs several times
+                extra = f" {rng.randrange(1, 3)} {self.function(9)}"  # the function is empty, because it runs several times
             self.add(depth, f"{kind} {n}{extra}")
             return
         p = self.new()

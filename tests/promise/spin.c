@@ -1,9 +1,9 @@
-/* spin.c WHAT [ends]: a loop repeats something without a sleep.  A second later the program is gone without an end of its trace;
- * with "ends" the repetition ends first, and the loop sleeps again.
+/* spin.c WHAT [ends]: a loop repeats WHAT without a sleep.  After a second, the program exits without ending its trace; with
+ * "ends", the repetition ends before that, and the loop sleeps again.
  *
- * handle: a callback starts an idle handle that is never stopped; turns, steps, "fresh": a promise pauses repeatedly, by itself,
- * in a function that it calls, as a new promise each time; locks: it polls under a lock; work: it pauses between the pieces of
- * its work; tells: it sets a counter each time.  SPDX-License-Identifier: ISC */
+ * handle: a callback starts an idle handle that is never stopped.  turns: a promise pauses repeatedly; steps: in a function that
+ * it calls; fresh: as a new promise each time; locks: under a lock; work: between the pieces of its work; tells: and sets a
+ * counter each time.  SPDX-License-Identifier: ISC */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

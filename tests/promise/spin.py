@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A spin in a loop that never sleeps does not overwrite earlier events of a small ring, and is reported, with its end if it has one.
-Work in pieces, or with an event each time, is recorded each time.
+"""A promise that spins in a loop that never sleeps does not overwrite the earlier events of a small ring, and is reported, with its end if it has one.
+   Repetitions that work, or that record another event, are recorded one by one.
 
 	spin.py SPIN WEFT
 
@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as directory:
             spins = [line for line in found if line.get("finding") == "spin"]
             by_number = {p["promise"]: p for p in promises if "promise" in p}
             expect(len(spins), 1, f"spins of {name}")
-            # On a busy machine a spin is interrupted, and goes on in a later promise of the same place.
+            # On a busy machine, a spin may be interrupted and continue in a later promise of the same creation site.
             told = [max([spins[0]["promise"]] + [line["promise"] for line in spins[0]["evidence"] if line["role"] == "like"])]
             while by_number[told[0]]["end"] == "became":
                 told = [by_number[told[0]]["became"]]

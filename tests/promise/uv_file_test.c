@@ -1,4 +1,4 @@
-/* uv_file_test.c: files and directories as promises, on real ones.  SPDX-License-Identifier: ISC */
+/* uv_file_test.c: promises for operations on real files and directories.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -145,7 +145,7 @@ static void cancellation_leaks_no_descriptor(void **state)
 		cancelled(p[i]);
 	run_dry();
 	assert_int_equal(open_descriptors(), before);
-	/* A close takes effect, whether it was cancelled before its start or later. */
+	/* A cancelled close still closes the file, whether it was cancelled before its start or later. */
 	struct weft_uv_file *files[MANY];
 	for (int i = 0; i < MANY; i++)
 		files[i] = opened(O_RDONLY);

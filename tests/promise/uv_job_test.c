@@ -1,4 +1,4 @@
-/* uv_job_test.c: names of hosts and functions on the thread pool, as promises.  SPDX-License-Identifier: ISC */
+/* uv_job_test.c: promises for look-ups of host names, and for functions on the thread pool.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <semaphore.h>
 

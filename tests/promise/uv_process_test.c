@@ -1,4 +1,4 @@
-/* uv_process_test.c: child processes as promises.  SPDX-License-Identifier: ISC */
+/* uv_process_test.c: promises for child processes.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -86,7 +86,7 @@ static void pipes_carry_input_and_output(void **state)
 	weft_uv_stream_unref(err);
 }
 
-/* The output of one child is the input of another; files; no file. */
+/* The output of a child goes into a file, or into the input of another child; a child may have no input. */
 static void open_descriptors_are_inherited(void **state)
 {
 	char path[] = "/tmp/weft-process-XXXXXX";
@@ -118,12 +118,12 @@ static void cancellation_kills_the_child(void **state)
 	struct weft_uv_process *process;
 	struct weft_uv_spawn_options options = {.arguments = SHELL("exec sleep 1000")};
 	cancelled(weft_uv_spawn(uv, &options, &process));
-	run_dry(); /* it keeps the loop alive until it has exited */
+	run_dry(); /* a child keeps the loop alive until it has exited */
 	assert_int_equal(kill(weft_uv_process_id(process), 0), -1);
 	weft_uv_process_unref(process);
 	ends(weft_uv_with_timeout(uv, 1, weft_uv_spawn(uv, &options, NULL)), WEFT_PROMISE_TIMEOUT);
 	run_dry();
-	/* The child handles a signal that the caller chooses. */
+	/* The caller chooses the signal that the child gets, and the child handles it. */
 	struct weft_uv_stream *out = weft_uv_pipe_create(uv);
 	options.arguments = SHELL("trap 'echo bye; exit' TERM; echo ready; while :; do sleep .01; done");
 	options.output.stream = out;
@@ -149,7 +149,7 @@ static void killed_child_reports_its_signal(void **state)
 	weft_uv_process_unref(process);
 }
 
-/* The child continues. */
+/* The child runs on. */
 static void destroy_leaves_the_child_running(void **state)
 {
 	struct weft_uv_process *process;

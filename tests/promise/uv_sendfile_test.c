@@ -1,9 +1,9 @@
-/* uv_sendfile_test.c: files go into sockets and pipes.  SPDX-License-Identifier: ISC */
+/* uv_sendfile_test.c: promises for sending files into sockets and pipes.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 
 #include "tests/promise/uv_support.h"
 
-#define SIZE (24u << 20) /* more than the system takes at once */
+#define SIZE (24u << 20) /* more bytes than the kernel takes at once */
 
 static char path[64];
 static unsigned char *content;
@@ -112,7 +112,8 @@ static void sendfile_during_a_write_is_refused(void **state)
 	sent(weft_uv_sendfile(to, file, 0, 1), 1);
 }
 
-/* Brings a sendfile to a state: 0: not started; 1: the pool has sent a part; more: it waits for the peer, which reads nothing. */
+/* Brings a sendfile into a state.  0: not started; 1: the pool has sent a part; more: the sendfile waits for the peer, which
+ * reads nothing. */
 static void get_along(struct weft_promise *p, int turns)
 {
 	if (turns == 1)
@@ -121,7 +122,8 @@ static void get_along(struct weft_promise *p, int turns)
 		assert_int_equal(weft_uv_run(uv, p, (uint64_t)turns * 10), WEFT_EBUSY);
 }
 
-/* It is cancelled, or the stream is closed: at once, on the pool, and while it waits for the peer. */
+/* The sendfile is cancelled, or its stream is closed: before its start, while it is on the pool, and while it waits for the peer.
+ */
 static void cancelled_or_closed_sendfile_ends_early(void **state)
 {
 	for (int turns = 0; turns < 8; turns++) {

@@ -1,4 +1,4 @@
-/* uv_signal_test.c: signals as promises, sent by the test to itself.  SPDX-License-Identifier: ISC */
+/* uv_signal_test.c: promises for signals, which the test sends to itself.  SPDX-License-Identifier: ISC */
 #include <signal.h>
 
 #include "tests/promise/uv_support.h"

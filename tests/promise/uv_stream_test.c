@@ -1,4 +1,4 @@
-/* uv_stream_test.c: tcp and pipes as promises, on real sockets.  SPDX-License-Identifier: ISC */
+/* uv_stream_test.c: promises for TCP connections and pipes, on real sockets.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -138,7 +138,7 @@ static void close_ends_pending_operations(void **state)
 	close_pair(&pair);
 }
 
-/* More than the system takes at once. */
+/* Writes more bytes than the kernel takes at once. */
 #define MUCH (32u << 20)
 
 static void large_writes_keep_their_order(void **state)
@@ -201,7 +201,7 @@ static void connect_can_fail_or_be_cancelled(void **state)
 {
 	struct pair pair;
 	listen_on_any(&pair);
-	/* The connection is made, then closed: the peer sees the end. */
+	/* The kernel may have made the connection when the connect is cancelled; weft closes this connection. */
 	struct weft_promise *connect = weft_uv_tcp_connect(pair.uv, (struct sockaddr *)&pair.address);
 	weft_promise_cancel(connect);
 	ends(&pair, connect, WEFT_PROMISE_CANCELLED);
@@ -211,7 +211,7 @@ static void connect_can_fail_or_be_cancelled(void **state)
 	ends(&pair, weft_uv_pipe_connect(pair.uv, "/nowhere/at/all"), UV_ENOENT);
 	ends(&pair, weft_uv_pipe_listen(pair.uv, "/nowhere/at/all", 1), UV_EACCES);
 	struct sockaddr_in any = any_port();
-	any.sin_addr.s_addr = htonl(0x08080808); /* an address without a listener */
+	any.sin_addr.s_addr = htonl(0x08080808); /* an address that no interface of this machine has */
 	ends(&pair, weft_uv_tcp_listen(pair.uv, (struct sockaddr *)&any, 1), UV_EADDRNOTAVAIL);
 	weft_promise_unref(pair.listener);
 	weft_uv_destroy(pair.uv);
@@ -263,7 +263,7 @@ static void pipe_read_returns_the_written_bytes(void **state)
 	rmdir(path);
 }
 
-/* A wait for a connection without activity cannot end by the loop. */
+/* A connection without a pending operation does not keep the loop running: the loop ends although a promise is pending. */
 static void idle_streams_do_not_keep_the_loop_alive(void **state)
 {
 	struct pair pair;
@@ -331,7 +331,7 @@ static void failed_allocation_fails_promises_of_streams(void **state)
 			resolved += weft_promise_state(all[i]) == WEFT_RESOLVED;
 			weft_promise_unref(all[i]);
 		}
-		whole = resolved >= 4; /* the close cuts the read short */
+		whole = resolved >= 4; /* the close ends the read */
 		close_pair(&pair);
 		weft_promise_trim();
 	}

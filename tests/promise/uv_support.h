@@ -1,4 +1,4 @@
-/* uv_support.h: what the tests of weft/uv.h share; include it in one file of a program.  SPDX-License-Identifier: ISC */
+/* uv_support.h: helpers for the tests of weft/uv.h, to be included in one file of a program.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_PROMISE_UV_SUPPORT_H
 #define TESTS_PROMISE_UV_SUPPORT_H
 
@@ -33,7 +33,7 @@ static inline int end(void **state)
 	return 0;
 }
 
-/* Runs the loop until p ends, and checks the status; p stays the caller's. */
+/* Runs the loop until p ends, and checks its status; the caller keeps its reference to p. */
 static inline struct weft_promise *ended(struct weft_promise *p, int code)
 {
 	assert_int_equal(weft_uv_run(uv, p, LIMIT_MS), WEFT_OK);

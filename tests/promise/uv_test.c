@@ -28,7 +28,7 @@ static struct weft_promise *expect_resolved(void *earlier, void *nothing)
 	return weft_promise_unit();
 }
 
-/* Holds in one iteration of the loop, too, if the machine was so busy that both are due. */
+/* The shorter sleep ends first, also if the machine is so busy that both are due in one iteration of the loop. */
 static void sleeps_end_in_order(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);
@@ -48,7 +48,7 @@ static void paused_promise_continues(void **state)
 	assert_int_equal(weft_uv_run(uv, p, 0), WEFT_OK);
 	assert_int_equal(left, 0);
 	weft_promise_unref(p);
-	/* The same after a sleep, on the loop's own iterations. */
+	/* A promise also continues if it pauses for the first time after a sleep, in an iteration of the loop. */
 	left = 1000;
 	p = weft_promise_bind(weft_uv_sleep(uv, 1), turn, &left, NULL);
 	assert_int_equal(weft_uv_run(uv, p, 0), WEFT_OK);
@@ -67,7 +67,7 @@ static void timeout_cancels_the_promise(void **state)
 	assert_int_equal(code_of(slow), WEFT_PROMISE_CANCELLED);
 	weft_promise_unref(p);
 	weft_promise_unref(slow);
-	/* In time: the timer is cancelled, and the loop is empty. */
+	/* A promise that ends before its timeout cancels the timer, so the loop is empty. */
 	struct weft_promise *quick = weft_uv_with_timeout(uv, 3600 * 1000, weft_uv_sleep(uv, 1));
 	assert_int_equal(weft_uv_run(uv, quick, 0), WEFT_OK);
 	assert_int_equal(weft_promise_state(quick), WEFT_RESOLVED);
@@ -83,7 +83,7 @@ static void timeout_cancels_the_promise(void **state)
 	weft_promise_unref(quick);
 	weft_promise_unref(never);
 	weft_resolver_drop(resolver);
-	weft_uv_destroy(uv); /* `still` stays pending, and its operation is gone */
+	weft_uv_destroy(uv); /* `still` stays pending, although the destroy ends its operation */
 }
 
 static void promises_run_on_an_existing_loop(void **state)
@@ -104,7 +104,7 @@ static struct weft_promise *back(void *sleep, void *nothing)
 	return sleep;
 }
 
-/* The operation that a cancel would stop is gone. */
+/* The destroy has ended the operation that the cancel would stop. */
 static void promises_can_be_cancelled_after_destroy(void **state)
 {
 	struct weft_uv *uv = weft_uv_create(NULL);

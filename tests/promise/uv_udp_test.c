@@ -1,4 +1,4 @@
-/* uv_udp_test.c: datagrams as promises, on real sockets.  SPDX-License-Identifier: ISC */
+/* uv_udp_test.c: promises for datagrams, on real sockets.  SPDX-License-Identifier: ISC */
 #include "tests/promise/uv_support.h"
 
 static struct weft_promise *here_p, *there_p;
@@ -75,7 +75,7 @@ static void failed_socket_call_has_the_error_of_the_system(void **state)
 	char *much = calloc(1, 100000);
 	ends(weft_uv_udp_send(here, much, 100000, (struct sockaddr *)&there_address), UV_EMSGSIZE);
 	free(much);
-	/* An unbound socket is bound by its first send. */
+	/* The first send binds an unbound socket. */
 	struct weft_promise *p = ended(weft_uv_udp_open(uv, NULL), 0);
 	ends(SEND(weft_promise_value(p), "hello", there_address), 0);
 	struct weft_promise *got = ended(weft_uv_udp_receive(there, 9), 0);

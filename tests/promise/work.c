@@ -1,4 +1,4 @@
-/* work.c: a function on the thread pool, for worker.py to look at its trace.  SPDX-License-Identifier: ISC */
+/* work.c: a function on the thread pool, whose trace work.py checks.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <weft/uv.h>
 

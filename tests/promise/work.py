@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a function on the thread pool records is on the stream of its OS thread, and its promise runs there, while the loop's OS
-thread sleeps; links lead from one to the other.
+"""The events of a function on the thread pool are in the stream of its OS thread, and its promise runs there while the OS thread of the loop sleeps;
+   links connect both threads.
 
 	work.py WORK WEFT
 
@@ -31,7 +31,7 @@ of_work, of_map, step, request = (promises[name] for name in ("work", "map", "st
 assert of_work["start_ns"] <= began <= step["start_ns"] <= request["end_ns"] <= ended <= of_work["end_ns"] <= of_map["start_ns"], dump
 assert (of_work["stream"], step["stream"], step["parent"], of_work["links"]["resolve"]) == (0, 1, of_work["promise"], 2), dump
 assert {p["end"] for p in promises.values()} == {"resolved"}, dump
-told = ("pending", "still_awaits", "detail")  # if time permits; if an iteration took long
+told = ("pending", "still_awaits", "detail")  # a state dump or a slow iteration may record these
 ops = {stream: [e["op"] for e in map(json.loads, events) if e.get("stream") == stream and e["op"] not in told]
        for stream in (0, 1)}
 assert ops[1] == ["resume", "create", "label", "resolve", "resolve", "idle"], ops

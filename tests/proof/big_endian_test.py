@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""big_endian_test.py ROOT WEFT: a trace written on a big-endian machine (s390x, emulated) is refused in so many words, and is a
-trace all the same: babeltrace2 reads every event of it.  SPDX-License-Identifier: ISC"""
+"""big_endian_test.py ROOT WEFT: weft refuses a trace that was written on a big-endian machine (s390x, emulated), and names
+   the reason; babeltrace2 reads every event of this trace.  SPDX-License-Identifier: ISC"""
 
 import glob
 import os
@@ -29,7 +29,7 @@ with tempfile.TemporaryDirectory() as folder:
     theirs = subprocess.run(['babeltrace2', trace], capture_output=True, text=True, check=True)
 
 lines = [line for line in theirs.stdout.splitlines() if not any(f') {name}: ' in line for name in ('string', 'site', 'thread'))
-         and '"definition"' not in line]  # a site once more
+         and '"definition"' not in line]  # leaves out repeated definitions of sites
 print(f'weft: exit status {ours.returncode}, {ours.stderr.strip()}\nbabeltrace2: {len(lines)} events')
 sys.exit(not (ours.returncode == 2 and ours.stdout == '' and 'big-endian' in ours.stderr and ours.stderr.count('\n') == 1
               and len(lines) == EVENTS))

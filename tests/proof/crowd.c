@@ -1,5 +1,5 @@
-/* crowd.c THREADS: so many OS threads live at once, and each records two events.  WEFT_TRACE names the destination.  Ends with 0
- * if all of them could start.  SPDX-License-Identifier: ISC */
+/* crowd.c THREADS: THREADS OS threads exist at once, and each records two events.  WEFT_TRACE names the destination.  Exits with
+ * 0 if all threads could start.  SPDX-License-Identifier: ISC */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""crowd_test.py CROWD WEFT: a program with more OS threads than the recorder has streams can start all of them, and lost events are counted.
+"""crowd_test.py CROWD WEFT: a program with more OS threads than the recorder has streams can start all its threads; events of threads without a stream count as lost.
 
 A stream takes four of the 65,530 mappings that the kernel allows a process.  SPDX-License-Identifier: ISC"""
 import json
@@ -10,7 +10,7 @@ import tempfile
 
 crowd, weft = sys.argv[1:]
 THREADS, STREAMS, SPARES, EVENTS = 11000, 8192, 16, 2
-memory = '/dev/shm'  # thousands of files are made fast there
+memory = '/dev/shm'  # thousands of files can be created fast there
 with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as scratch:
     trace = os.path.join(scratch, 'trace')
     plain = {name: value for name, value in os.environ.items() if name != 'WEFT_TRACE'}
@@ -23,4 +23,4 @@ with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else N
     streams, lost = len(info['streams']), info['lost']
     print(f'{streams} streams, {lost} events of other OS threads are counted as lost')
     assert STREAMS <= streams < STREAMS + SPARES, streams
-    assert lost == (THREADS + 1 - streams) * EVENTS, lost  # one stream is that of main()
+    assert lost == (THREADS + 1 - streams) * EVENTS, lost  # one of the streams belongs to main()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""elsewhere_test.py i686|musl|aarch64 ROOT WEFT RECORDER HOOK FOLDER: the recorder built for other programs than those of this Debian, which `weft` reads.
+"""elsewhere_test.py i686|musl|aarch64 ROOT WEFT RECORDER HOOK FOLDER: the recorder, built for other architectures or another libc, makes traces that WEFT reads.
 
-Programs of 32 bits, whose off_t has 32 bits or 64, and programs of musl, in the hostile conditions that have to do with files, signals and
-children.  A program of 32 bits that is met by a library of 64, RECORDER or HOOK, does what it does without.  Programs of musl are linked
-with the recorder, statically too, or load it while they run.  On aarch64, which qemu-user runs, the tests of the recorder itself; Debian's cmocka for
-it is fetched into FOLDER.  SPDX-License-Identifier: ISC"""
+i686: 32-bit programs, with an off_t of 32 or 64 bits, run in the hostile conditions about files, signals and children; a 32-bit program that preloads
+   a 64-bit library, RECORDER or HOOK, runs as without it.  musl: programs are linked with the recorder, also statically, or load it while they run.
+   aarch64: qemu-user runs the tests of the recorder; Debian's cmocka for aarch64 is fetched into FOLDER.  SPDX-License-Identifier: ISC"""
 import glob
 import json
 import os
@@ -28,7 +27,7 @@ FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wn
          '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
 SHARED = ['-shared', '-fPIC', '-fvisibility=hidden']
 LARGE = '-D_FILE_OFFSET_BITS=64'
-# Meson sets the path to the libraries of this build, which are for other programs.
+# Meson sets the path to the libraries of this build, which the programs of this test cannot load.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != 'LD_LIBRARY_PATH'}
 wrong = []
 
@@ -54,7 +53,7 @@ def test_recorded_program_prints_the_same_and_has_every_event(folder, name, libr
     got = run(many, str(EVENTS), WEFT_TRACE=trace + ',mode=grow')
     check(got.returncode == 0 and not got.stderr, 'many', got)
     info = json.loads(run(WEFT, 'info', '--json', trace).stdout or '{}')
-    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a loaded machine each OS thread records its CPU time
+    counted = info.get('events', 0) - info.get('events_by_kind', {}).get('detail', 0)  # on a busy machine, each OS thread also records its CPU times
     check(counted == EVENTS and not info['skipped_count'], f'events, {name}', info)
     got = run(sys.executable, os.path.join(ROOT, 'tests/proof/hostile_test.py'), hostile, WEFT, *CONDITIONS)
     check(got.returncode == 0, f'hostile, {name}', got.stdout, got.stderr)
@@ -62,7 +61,7 @@ def test_recorded_program_prints_the_same_and_has_every_event(folder, name, libr
 
 
 def test_program_of_32_bits_runs_beside_a_64_bit_library(folder):
-    """The library is preloaded into a program of another architecture: the loader prints an error, and the program continues."""
+    """If the library is preloaded into a program of another architecture, the loader prints an error, and the program runs on."""
     plain = os.path.join(folder, 'plain')
     for library in RECORDER, HOOK:
         got = run(plain, LD_PRELOAD=library, WEFT_TRACE=os.path.join(folder, 'nothing'), WEFT_RECORD=os.path.join(folder, 'nothing'))
@@ -72,13 +71,13 @@ def test_program_of_32_bits_runs_beside_a_64_bit_library(folder):
     got = run(WEFT, 'record', '-o', os.path.join(folder, 'recorded'), '--', plain)
     said = got.stderr.replace('fine\n', '', 1)
     check((got.returncode, got.stdout, said.count('\n')) == (3, 'I am\n', 1) and 'a 32-bit program' in said, 'weft record', got)
-    # A program with its own recorder prints its own messages.
+    # weft record prints no note about the architecture if the program is linked with a recorder of its own.
     got = run(WEFT, 'record', '-o', os.path.join(folder, 'itself'), '--', os.path.join(folder, 'many-off_t-32'), '2000')
     check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32-bit' not in got.stderr, 'weft record, a recorder of its own', got)
 
 
 def test_plugin_of_a_musl_program_records(folder, sources):
-    """musl has no static TLS for libraries that are loaded while a program runs, so that a plugin's recorder has to be built for that."""
+    """musl has no static TLS for libraries that are loaded while a program runs, so the recorder of a plugin has to be built with WEFT_TLS_DYNAMIC."""
     plugin = os.path.join(folder, 'plugin.c')
     with open(plugin, 'w', encoding='utf-8') as file:
         file.write('#include <weft/record.h>\nvoid run(void);\nvoid run(void) { weft_id task = WEFT_CREATE(WEFT_KIND_TASK); weft_resolve(task, task); }\n')
@@ -100,7 +99,7 @@ def test_plugin_of_a_musl_program_records(folder, sources):
             check(got.returncode == 2 and 'initial-exec TLS' in got.stdout, 'a plugin of musl whose recorder is not for it', got)
 
 
-# Differences between qemu-user and Linux.
+# Tests that may fail because qemu-user differs from Linux, with the difference.
 OF_THE_EMULATOR = {
     'test_creation_has_its_site': 'a process is called qemu-aarch64',
     'test_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
@@ -110,7 +109,7 @@ OF_THE_EMULATOR = {
 
 
 def test_recorder_works_on_aarch64(folder, sources):
-    """The tests of the recorder, with the core that reads the recordings."""
+    """Runs the tests of the recorder, with the core library that reads the recordings."""
     cmocka = debian_arm64.fetch(FOLDER, 'libcmocka0', 'libcmocka.so.0')
     if not cmocka or not debian_arm64.fetch(FOLDER, 'libcmocka-dev', 'libcmocka.so') or not shutil.which('qemu-aarch64'):
         print('skipped: no cmocka of Debian for arm64, or no qemu-aarch64')
@@ -128,7 +127,7 @@ def test_recorder_works_on_aarch64(folder, sources):
 
 
 def kernel_headers(folder):
-    """musl has no kernel headers; a musl system has them in a separate package."""
+    """Returns a folder with the kernel headers of this system, because musl has none."""
     inner = os.path.join(folder, 'kernel')
     os.mkdir(inner)
     for name in ('linux', 'asm-generic', 'asm'):

@@ -1,5 +1,5 @@
-/* flight.c DIRECTORY early|late: 10 s of traffic, by a clock that this program moves on, through a ring of 1 MB; in the first ms
- * a promise is forgotten that waits for another.  "late" starts to record only when both are there.  SPDX-License-Identifier: ISC
+/* flight.c DIRECTORY early|late: records 10 s of traffic, with a simulated clock, into a ring of 1 MB.  A promise of the first ms
+ * awaits another one, and both stay pending.  "late" starts to record after both are created.  SPDX-License-Identifier: ISC
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""flight_test.py FLIGHT WEFT: after 10 s of traffic through a ring of 1 MB the trace still says of a promise that was forgotten in the
-first ms what it is called, its kind, its site, its age and what it waits for; also if the recording began later than the promise.
-The 10 s pass by the program's own clock, 5 us an event.  SPDX-License-Identifier: ISC"""
+"""flight_test.py FLIGHT WEFT: after 10 s of traffic, a ring of 1 MB still has the name, the kind, the site, the age and the awaited promise of a
+   promise that has been pending since the first ms; also if the recording began after the promise.
+The 10 s pass on a simulated clock, 5 us for each event.  SPDX-License-Identifier: ISC"""
 import json, os, subprocess, sys, tempfile
 
 flight, weft = sys.argv[1:]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""full_disk_test.py PROGRAM WEFT: what happens on a disk of 1 MB.  PROGRAM N records about N events in three OS threads.
+"""full_disk_test.py PROGRAM WEFT: PROGRAM records on a disk of 1 MB.  PROGRAM N records about N events in three OS threads.
 
-A trace that does not fit is one line on stderr at the start, and the program runs on; one that fits is never ended by what others
-write; one that grows loses the rest, and says so.  Exit status 77 where no file system may be mounted.  SPDX-License-Identifier: ISC"""
+If a ring does not fit on the disk, the recorder prints one line at the start, and the program runs on.  A ring that fits is complete even if other programs
+   fill the disk.  A growing trace counts the events that do not fit as lost.  Exits with status 77 if no file system can be mounted.  SPDX-License-Identifier: ISC"""
 import json
 import os
 import subprocess
@@ -55,15 +55,15 @@ with tempfile.TemporaryDirectory() as place:
     trace = os.path.join(place, 'trace')
     try:
         for mode in ('', ',mode=grow,size=64M'):
-            # Rings of three OS threads, for which the disk is too small.
+            # The disk is too small for the rings of three OS threads.
             got = record(',size=2M' + mode, 1000)
-            expect('a disk too small: status', got.returncode, 2)  # the program checks whether it records
+            expect('a disk too small: status', got.returncode, 2)  # the program exits with 2 if it does not record
             expect('a disk too small: lines', got.stderr.count('\n'), 1)
             if 'No space left' not in got.stderr or trace not in got.stderr:
                 sys.exit(f'a disk too small: {got.stderr}')
             expect('what failed left nothing behind', os.listdir(place), [])
 
-        # A ring that fits, on a disk that other programs fill during the recording.
+        # The ring fits on the disk, which another program fills during the recording.
         for fill in (False, True):
             start_over()
             watched = subprocess.Popen([program, '12000000'], env={**os.environ, 'WEFT_TRACE': trace + ',size=128k,packets=4'}, stderr=subprocess.PIPE, text=True)
@@ -77,15 +77,15 @@ with tempfile.TemporaryDirectory() as place:
                 sys.exit(f'a ring on a full disk: {got["events"]} events')
         ring = got['events']
 
-        # Each OS thread starts with a packet; a thread without a further packet wraps, and a thread without any packet loses its events.
+        # If the disk has space for only one packet of an OS thread, the thread wraps in this packet; without any packet, its events are lost.
         for size in '700k', '880k':
             start_over()
             expect(f'rings of {size}: status', record(f',size={size},packets=4', 60000).returncode, 0)
             got = info()
-            more = got['events'] + got['lost'] - 60000  # on a loaded machine each OS thread records its CPU time every 10 ms
+            more = got['events'] + got['lost'] - 60000  # on a busy machine, each OS thread also records its CPU times every 10 ms
             expect(f'rings of {size}: events there and events lost', (got['events'] > 0, 0 <= more <= 60), (True, True))
 
-        # The trace grows until the disk is full: the oldest events are in it, the rest is counted.
+        # A trace that grows until the disk is full has the oldest events, and the number of all others.
         start_over()
         expect('growing: status', record(',mode=grow,size=900k', 600000).returncode, 0)
         limited = info()

@@ -1,5 +1,5 @@
-/* hostile.c CONDITION: a program that does unexpected things to its own process, and prints what it sees of its state.
- * hostile_test.py runs it with a trace and without, and compares everything: no line may depend on the recorder.
+/* hostile.c CONDITION: changes the state of its own process in unexpected ways, and prints the state that it sees.
+ * hostile_test.py runs the program with a trace and without one, and compares all output: no line may depend on the recorder.
  * SPDX-License-Identifier: ISC */
 #include <dirent.h>
 #include <errno.h>
@@ -154,7 +154,8 @@ static void *make_streams(void *arg)
 	return arg;
 }
 
-/* While OS threads create their streams, another thread closes all descriptors that it does not know, and opens its own. */
+/* While OS threads create their streams, another thread closes all descriptors that it did not open, and opens files of its own.
+ */
 static void descriptors_are_closed_while_streams_are_created(void)
 {
 	pthread_t maker;
@@ -440,7 +441,7 @@ static void children_of_each_call_have_their_exit_status(void)
 	record(100);
 }
 
-/* Children start their own traces, also while other OS threads of the parent are anywhere in the recorder. */
+/* Child processes start traces of their own while another OS thread of the parent may be at any place in the recorder. */
 static void recording_children_exit_with_status_0(void)
 {
 	pthread_t maker;
@@ -488,7 +489,7 @@ static void exit_in_an_os_thread_ends_the_process(void)
 
 static void unshare_needs_a_single_os_thread(void)
 {
-	/* Only a process with one OS thread may call it. */
+	/* The call succeeds only in a process with a single OS thread, so it fails if the recorder has made another one. */
 	int status = unshare(CLONE_NEWUSER);
 	printf("unshare: %d\n", status);
 	record(300000);
@@ -586,7 +587,7 @@ static void signals_interrupt_every_call(void)
 	puts("no signal was one too many");
 }
 
-/* The program's own work, which needs few resources, within a limit or on a full disk. */
+/* Work of the program that needs few resources, so that it succeeds within a limit or on a full disk. */
 static void ordinary_work(void)
 {
 	record(200000);
@@ -628,7 +629,7 @@ static void file_size_limit_set_while_recording_is_kept(void)
 	weft_stop();
 	puts("work is done");
 	fflush(stdout);
-	/* The program's own SIGXFSZ still ends it. */
+	/* A write of the program beyond the limit still ends it by SIGXFSZ. */
 	char much[200] = "";
 	int fd = make_file("mine", "");
 	if (write(fd, much, 100) == 100 && write(fd, much, 100) < 0)
@@ -642,7 +643,7 @@ static void print(void)
 	record(10);
 }
 
-/* HOSTILE_COMMAND changes the disk while OS threads record. */
+/* While OS threads record, the shell command in HOSTILE_COMMAND changes the disk. */
 static void disk_vanishes(void)
 {
 	pthread_t threads[4];

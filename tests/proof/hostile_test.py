@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""hostile_test.py PROGRAM WEFT [CONDITION...]: the recorder in programs that do what nobody expects, and in places where nothing works.
+"""hostile_test.py PROGRAM WEFT [CONDITION...]: the recorder in programs that do unexpected things, and in places where files cannot be written.
 
-Each condition runs twice, without a trace and with one: output, exit status and the program's own files are the same byte for byte.
-At the end stands what became of the trace.  With LD_LIBRARY_PATH of another build it tells what that one's recorder does.
+Each condition runs without a trace and with one: output, exit status and the files of the program must be equal.  At the end, the test prints a
+   table of the traces.  If LD_LIBRARY_PATH names another build, the recorder of that build is tested.
 SPDX-License-Identifier: ISC"""
 import json
 import os
@@ -50,7 +50,7 @@ def report(name, problem, what):
 
 
 def run(folder, arguments, environment, before=(), **options):
-    """Runs the program in its own folder; returns status, output, and the remaining files."""
+    """Runs the program in a new folder; returns its exit status, its output, and the files that it leaves in the folder."""
     own = os.path.join(folder, 'own')
     os.mkdir(own)
     os.chmod(own, 0o777)
@@ -62,7 +62,8 @@ def run(folder, arguments, environment, before=(), **options):
 
 
 def condition(name, arguments=None, options='', may_refuse=False, place=None, **run_options):
-    """Runs it without and with recording; place(folder) prepares the destination of the trace, and returns the files that must stay unchanged."""
+    """Runs the program without and with recording, and compares the results; place(folder) prepares the destination of the trace, and returns the files that
+        must stay unchanged."""
     if only and name not in only:
         return
     if run_options.get('preexec_fn') == other_user and closed_to_others(program):
@@ -86,7 +87,7 @@ def condition(name, arguments=None, options='', may_refuse=False, place=None, **
                 problem = f'{what}: {after!r}, not {before!r}'
         if not problem and keep is not None and files_in(keep[0]) != keep[1]:
             problem = f'what was there before is changed: {sorted(files_in(keep[0]))}'
-        # A separate place for the remaining files, since another user may have created them.
+        # The remaining files are in a folder of their own, because another user may have created them.
         report(name, problem, 'refused: ' + refusals[0].decode().split(': ', 3)[-1].strip() if refusals else read(trace))
 
 
@@ -97,7 +98,7 @@ def other_user():
 
 
 def keeping(folder, path, files, mode=0o700):
-    """Creates a directory with these files, which must stay unchanged."""
+    """Creates a directory with these files as destination; the files must stay unchanged."""
     path = os.path.join(folder, path)
     os.mkdir(path, mode)
     os.chmod(path, mode)
@@ -186,7 +187,7 @@ def eight_at_once():
 
 
 def disks():
-    """A file system that is full, read-only, or unmounted."""
+    """Records on file systems that are full, read-only, or are unmounted during the recording."""
     if os.getuid() or subprocess.run(['unshare', '--mount', 'mount', '-t', 'tmpfs', 'weft', '/mnt'], capture_output=True, check=False).returncode:
         table.append(('disks', 'skipped', 'no file system may be mounted here'))
         return
@@ -223,7 +224,7 @@ def disks():
 
 
 def check_directory_in_use_is_refused(folder):
-    """While a program records here, no other program can, and weft reports it as live; after its death, both change.  Returns an error or None."""
+    """Checks that only one program at a time can record into a directory, and that its trace counts as live until it dies.  Returns an error, or an empty string."""
     trace = os.path.join(folder, 'trace')
     environment = {**os.environ, 'WEFT_TRACE': trace + ',overwrite'}
     with subprocess.Popen([program, 'wait_for_input'], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as recorder:
@@ -262,13 +263,13 @@ for name in subprocess.run([program], capture_output=True, text=True, check=True
     if name in ('recording_continues_after_chroot', 'recording_continues_in_new_namespaces') and os.getuid():
         table.append((name, 'skipped', 'needs root'))
         continue
-    # Children with the same WEFT_TRACE are refused, each with a line.
+    # Each child that inherits the same WEFT_TRACE is refused with a line on stderr.
     condition(name, may_refuse=name in ('children_of_each_call_have_their_exit_status', 'exec_itself'))
 condition('growing files', ['ordinary_work'], ',mode=grow')
 condition('growing files truncated', ['truncated_trace_files_do_not_stop_the_program'], ',mode=grow,size=64M')
 condition('growing files after a limit', ['file_size_limit_set_while_recording_is_kept'], ',mode=grow')
 for limit in ('as', 'core', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio', 'rttime', 'sigpending'):
-    # With less memory or fewer descriptors the program itself does not start.  Some limits do not hold for root.
+    # These are the lowest limits with which the program itself starts; all others are 0.  Another user runs it, because some limits do not apply to root.
     least = {'as': 9000000, 'data': 1000000, 'nofile': 4}.get(limit, 0)
     condition(f'limit of {limit}', ['ordinary_work'], may_refuse=True, before=('prlimit', f'--{limit}={least}:{least}'), preexec_fn=other_user)
 condition('limit of fsize, of a packet', ['ordinary_work'], may_refuse=True, before=('prlimit', '--fsize=200000:200000'))

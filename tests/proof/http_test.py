@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""http_test.py HTTP-SERVER WEFT kill|wrap|live TIMES: the recorder in a real program: the example http-server, under load, is killed at
-any moment, wraps a small ring, and is read while it runs.  `meson test -v` shows what was counted.  SPDX-License-Identifier: ISC"""
+"""http_test.py HTTP-SERVER WEFT kill|wrap|live TIMES: the recorder in the example http-server under load: the server is killed at any moment (kill),
+   wraps a small ring (wrap), and its trace is read while it runs (live).  `meson test -v` shows the counts.  SPDX-License-Identifier: ISC"""
 
 import json
 import os
@@ -23,7 +23,7 @@ LABELS = re.compile(r'GET /f\.txt(\?n=\d+)?|(connection |listen |from )?127\.0\.
 
 
 class Load:
-    """Some connections, each with pipelined requests of its own numbers; the test knows which of them got a response."""
+    """Connections with pipelined requests.  All requests have different numbers; `answered` has the numbers of those that got a response."""
 
     def __init__(self, server, connections):
         self.server, self.sent, self.answered = server, 0, []
@@ -78,8 +78,8 @@ def weft_json(verb, trace):
 
 
 def check(trace, whole, live=False):
-    """Every event is one that the server can have recorded; returns how many there are, the last value of the counter, and the numbers of
-    the requests.  `whole`: from the first on; `live`: a packet may be missing that was reused while it was read."""
+    """Fails at an event that the server cannot have recorded; returns the number of events, the last value of the counter, the numbers of the requests, and the
+        number of gaps.  `whole`: the trace has all events from the first on; `live`: a packet may be missing, because the recorder reused it during the read."""
     events = weft_json('events', trace)
     created, ended, numbers, counter, gaps, time = {-1}, set(), [], None, 0, {}
     for e in events:
@@ -122,7 +122,7 @@ def complete_info(trace, wraps=False):
 
 
 def prove_kill(www, scratch):
-    """Every response that a client got is in the trace of the killed server; every event of the trace is complete."""
+    """The trace of the killed server has each request to which a client got a response, and only complete events."""
     events = answered = wrapped = 0
     for i in range(times):
         ring = i % 2 == 1
@@ -134,7 +134,7 @@ def prove_kill(www, scratch):
             load.drain()
         info = complete_info(trace, wraps=ring)
         count, counter, numbers, _ = check(trace, not info['wrapped'])
-        # A ring has the newest events: far more than can be pending at once.
+        # A ring must have the newest 300 requests, which is far more than can be pending at once.
         must = load.answered[-300:] if info['wrapped'] else load.answered
         missing = set(must) - set(numbers)
         if missing or counter < len(load.answered) or len(numbers) != len(set(numbers)):
@@ -149,7 +149,7 @@ def prove_kill(www, scratch):
 
 
 def prove_wrap(www, scratch):
-    """A connection that sent half a request first is known after many wraps of the ring."""
+    """After many wraps of the ring, the trace still has the first connection, which has sent half a request."""
     trace = os.path.join(scratch, 'wrap')
     with Server(program, www, trace=trace + ',size=256k') as server:
         half = socket.create_connection(server.address, timeout=PATIENCE)
@@ -168,7 +168,7 @@ def prove_wrap(www, scratch):
             p = named.get(name) or fail(f'{end}: {name} is forgotten')
             if (p['kind'], p['end'], p['site']['function']) != ('connection', 'pending', 'note_connection'):
                 fail(f'{end}: {p}')
-            # It is older than all creations in the ring, which belong to the last requests.
+            # The connection is older than all promises whose creation is still in the ring.
             newest = max(q['start_ns'] for q in promises if q.get('labels') and q['labels'][0][1].startswith('GET '))
             if p['start_ns'] > newest / 10:
                 fail(f'{end}: {p} is as old as it is')

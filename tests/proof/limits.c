@@ -1,7 +1,7 @@
 /* limits.c [ODD]: a trace at the limits of its fields; WEFT_TRACE names the destination.
  *
- * The ids of 2,000 promises pass 2^32, as after that many creations; the clock stands still, steps back, and jumps further than a
- * compact timestamp reaches; texts do not fit into a packet.  With ODD, some texts are not UTF-8.  SPDX-License-Identifier: ISC
+ * The ids of 2,000 promises cross 2^32.  The clock stands still, goes back, and jumps further than a compact timestamp reaches.
+ * Texts are longer than a packet.  With ODD, some texts are not UTF-8.  SPDX-License-Identifier: ISC
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -51,7 +51,8 @@ int main(int argc, char **argv)
 		switch (i) {
 		case 100:
 			weft_label(id, long_text);
-			now += 1000; /* babeltrace2 takes two packets with equal size and time for one */
+			now += 1000; /* makes the sizes of two packets different, because babeltrace2 treats packets of equal size
+					and time as one */
 			break;
 		case 200: weft_label_bytes(id, "before\0after", 12); break;
 		case 300:

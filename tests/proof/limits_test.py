@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""limits_test.py PROGRAM WEFT: what limits.c recorded comes through events, model, layout and picture as it was.
+"""limits_test.py PROGRAM WEFT: weft events, dump and render show ids, times and texts at the limits of their fields as limits.c recorded them.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -20,7 +20,7 @@ def run(*command):
 
 
 def run_json(*command):
-    # Strict: invalid UTF-8 of the trace must not be in JSON.
+    # Decodes strictly, so the test fails if invalid UTF-8 of the trace is in the JSON.
     return [json.loads(line) for line in run(*command).decode('utf-8').splitlines()]
 
 
@@ -34,7 +34,7 @@ for i in range(COUNT):
     times.append(now)
     now += 1000
     now += {100: 1000, 400: (1 << 29) - 1, 410: 1 << 29, 420: (1 << 32) - 1, 430: 1 << 32, 440: (1 << 32) + 1, 600: 1 << 50, 800: -1500}.get(i, 0)
-    # Within a stream time never goes back: it stands still until the clock has caught up.
+    # Times in a stream never go back: if the clock does, they stay the same until the clock has caught up.
 for i in range(1, COUNT):
     times[i] = max(times[i], times[i - 1] + (1000 if i == 801 else 0))
 

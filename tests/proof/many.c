@@ -1,4 +1,4 @@
-/* many.c EVENTS: records about that many events of all kinds, in three OS threads at once; WEFT_TRACE names the destination.
+/* many.c EVENTS: records about EVENTS events of all kinds in three OS threads at once; WEFT_TRACE names the destination.
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ static unsigned rounds;
 static void *work(void *arg)
 {
 	static struct weft_record_text requests = WEFT_COUNTER("requests");
-	/* None is empty: babeltrace2 2.0.4 then shows the text of the event before. */
+	/* No text is empty, because babeltrace2 2.0.4 shows an earlier text in place of an empty one. */
 	static const char *const texts[] = {"a", "naïve café", "{ x = 1 }", "\"quoted\" and \\ escaped", "ends in a tab\t"};
 	char name[16];
 	snprintf(name, sizeof name, "worker-%u", *(const unsigned *)arg % 10);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""model_test.py MODEL.PML: spin searches every state of the protocol; then it must find each fault that was planted.
+"""model_test.py MODEL.PML: the model checker spin finds no error in any state of the protocol, and finds each error that a BROKEN_... macro adds.
 
 SPDX-License-Identifier: ISC"""
 
@@ -15,7 +15,7 @@ PLANTED = sorted(set(re.findall(r'#(?:if|ifn)def (BROKEN_\w+)', open(MODEL, enco
 
 
 def search(define):
-    """Returns the number of errors that spin found, and of states."""
+    """Returns the numbers of errors and of states that spin found."""
     with tempfile.TemporaryDirectory() as folder:
         run = lambda *command: subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
         run('spin', *define, '-a', MODEL)

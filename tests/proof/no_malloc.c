@@ -1,4 +1,5 @@
-/* no_malloc.c: after the start, nothing that records allocates: here malloc aborts.  SPDX-License-Identifier: ISC */
+/* no_malloc.c: after the start, the recorder allocates no memory: malloc() aborts while this program records.
+ * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 #include <unistd.h>
 #include <weft/record.h>
 
-/* glibc's own functions, under the names that an interposer may use. */
+/* glibc's allocation functions, under the names that a program may call when it replaces malloc(). */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *old, size_t size);
@@ -103,7 +104,7 @@ static void in_mode(enum weft_record_mode mode, const char *directory)
 	weft_stop();
 }
 
-/* Checks that the guard would notice an allocation. */
+/* Checks that an allocation while it is forbidden ends the program. */
 static int is_guarded(void)
 {
 	int status = 0;

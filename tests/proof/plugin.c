@@ -1,4 +1,4 @@
-/* plugin.c: a module of a program that knows nothing of weft; it records.  SPDX-License-Identifier: ISC */
+/* plugin.c: a module that records, for a program that does not use weft itself.  SPDX-License-Identifier: ISC */
 #include <weft/record.h>
 
 __attribute__((visibility("default"))) int plugin_start(const char *directory);

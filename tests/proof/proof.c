@@ -1,8 +1,7 @@
-/* proof.c PROOF [TIMES]: no event is lost or torn: the recorder under conditions that unit tests do not reach.
+/* proof.c PROOF [TIMES]: the recorder loses and tears no event, under conditions that unit tests do not reach.
  *
  * Each proof prints its counts; if a count is wrong it prints a line and exits with 1.  Each event has a number in one field and
- * the same number, masked, in another: an event that mixes bytes of two events is noticed.
- * SPDX-License-Identifier: ISC */
+ * the same number, masked, in another, so the reader notices an event with bytes of two events. SPDX-License-Identifier: ISC */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -56,14 +55,14 @@ static void start(enum weft_record_mode mode, uint64_t size, unsigned packets)
 	CHECK(weft_start(&options) == WEFT_OK, "cannot start: %s", weft_start_error());
 }
 
-/* Records writer w's event number n; the numbers of one writer increase by 1. */
+/* Records event number n of a writer; the numbers of one writer increase by 1. */
 static inline void mark(unsigned w, uint32_t n)
 {
 	weft_await((weft_id)n, (weft_id)(int32_t)(n ^ MASK));
 	(void)w;
 }
 
-/* Contents of a trace: first and last number of each stream, with every number between them. */
+/* Contents of a trace: counts, and the first and last number of each stream. */
 struct seen {
 	uint64_t events, lost;
 	size_t streams, skipped;
@@ -75,7 +74,8 @@ struct seen {
 	} stream[64];
 };
 
-/* `live`: the ring wraps during the read, so that events between two packets may be missing. */
+/* Reads the trace, and fails at a torn or missing event.  `live`: the ring may wrap during the read, so events between two
+ * packets may be missing. */
 static void look(struct seen *seen, bool live)
 {
 	struct weft_trace *trace;
@@ -90,7 +90,7 @@ static void look(struct seen *seen, bool live)
 		for (size_t i = 0; i < count; i++) {
 			const struct weft_event *e = &events[i];
 			CHECK(e->stream < 64, "a stream too many");
-			if (e->op == WEFT_OP_DETAIL) /* the signal that killed the program */
+			if (e->op == WEFT_OP_DETAIL) /* a detail names the signal that killed the program */
 				continue;
 			__typeof__(&seen->stream[0]) s = &seen->stream[e->stream];
 			CHECK(e->op == WEFT_OP_AWAIT, "an event that nobody recorded: op %d", e->op);
@@ -157,7 +157,7 @@ static void prove_kill(unsigned times)
 		}
 		while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE))
 			usleep(50);
-		/* Some rings wrap; their first lap takes as long as the creation of their files. */
+		/* Waits until some of the rings have wrapped; the first lap also creates the files of a ring. */
 		while (i % 8 == 1 && __atomic_load_n(&shared->counted[0], __ATOMIC_ACQUIRE) < 40000)
 			usleep(50);
 		usleep(dice(1000));
@@ -165,7 +165,7 @@ static void prove_kill(unsigned times)
 		waitpid(pid, NULL, 0);
 		struct seen seen;
 		look(&seen, false);
-		/* Streams are in the order of their creation: the numbers identify the writer of each. */
+		/* Streams are in the order of their creation, so the counts show which writer has which stream. */
 		uint32_t best[WRITERS] = {0}, counted[WRITERS] = {shared->counted[0], shared->counted[1]};
 		for (size_t s = 0, w = 0; s < seen.streams; s++)
 			if (seen.stream[s].count) {
@@ -189,7 +189,7 @@ static void prove_kill(unsigned times)
 	CHECK(wrapped || times < 20, "no ring wrapped: the proof is void");
 }
 
-/* ---- signals: a handler records in the middle of events ---- */
+/* ---- signals: a signal handler records while it interrupts the recording of other events ---- */
 
 static volatile uint32_t handled;
 
@@ -218,7 +218,7 @@ static void prove_signals(unsigned times)
 	while (handled < 3 * times) {
 		for (uint32_t until = n + 200000; n < until;)
 			mark(0, ++n);
-		/* The current contents of the ring, without a stop: read as after a crash. */
+		/* Reads the ring without a stop, as after a crash. */
 		sigset_t usr1;
 		sigemptyset(&usr1);
 		sigaddset(&usr1, SIGUSR1);
@@ -341,7 +341,7 @@ static void prove_threads(unsigned times)
 	printf("%u OS threads came and went: %zu events, %zu streams\n", times, events, streams);
 }
 
-/* ---- fork: in the middle of events ---- */
+/* ---- fork: while other OS threads record events ---- */
 
 static void prove_fork(unsigned times)
 {
@@ -358,7 +358,8 @@ static void prove_fork(unsigned times)
 		CHECK(pid >= 0, "cannot fork");
 		if (!pid) {
 			for (int k = 0; k < 2000; k++)
-				weft_resolve(1, 2); /* look() knows only events of mark() */
+				weft_resolve(
+				    1, 2); /* look() would fail at these events, because it accepts only events of mark() */
 			_exit(weft_is_on() ? 3 : 0);
 		}
 		int status;
@@ -380,7 +381,7 @@ static void prove_fork(unsigned times)
 	    (unsigned long long)seen.events);
 }
 
-/* ---- restart: start and stop under load ---- */
+/* ---- restart: the recording starts and stops while OS threads record ---- */
 
 static void prove_restart(unsigned times)
 {
@@ -413,7 +414,7 @@ static void prove_restart(unsigned times)
 	    WRITERS, (unsigned long long)events, (times + 99) / 100);
 }
 
-/* ---- exit: without a stop ---- */
+/* ---- exit: the program exits without a stop of the recording ---- */
 
 static void prove_exit(unsigned times)
 {

@@ -1,11 +1,12 @@
-/* ring.pml: the ring's protocol, for spin: one OS thread writes a stream, two signal handlers interrupt it (and one another)
- * in the middle of events and record themselves, and a reader looks at any moment, as it also would after a crash then.
+/* ring.pml: a model of the ring's protocol for the model checker spin.  One OS thread writes a stream.  Two signal handlers, one
+ * of which can interrupt the other, interrupt the thread in the middle of events and record, too.  A reader reads at any moment,
+ * as after a crash at that moment.
  *
- * The steps have the names that stand at the atomics of include/weft/record_inline.h and src/record/core.c.  Memory is
- * sequentially consistent here: the orders that the code asks for (release, acquire, the fence of INVALIDATE) are what lets
- * one think so.  Sizes count events: a packet takes SOFT of them, nested ones may fill it up to HARD.
+ * The names of the steps are in comments at the atomics of include/weft/record_inline.h and src/record/core.c.  Memory is
+ * sequentially consistent in the model, which the memory orders of the code allow (release, acquire, the fence of INVALIDATE).
+ * Sizes count events: a packet takes SOFT events, and nested events may fill it up to HARD.
  *
- * Compiled with one of BROKEN_*, the model has a fault that spin must find: so we know that it can.
+ * Each macro BROKEN_* adds a fault to the model.  spin must find it, which shows that the checks of the model work.
  * SPDX-License-Identifier: ISC */
 
 #define PACKETS 2
@@ -15,10 +16,10 @@
 #define EVENTS 4
 #endif
 
-#define TORN 255 /* an event of which only some bytes are there */
+#define TORN 255 /* an event of which only some bytes are written */
 #define NOBODY 9
 
-/* A position: how many events there were, and the place in the packet. */
+/* A position has two parts: a count of all events, and the place in the packet (the lowest 2 bits). */
 #define PLACE(position) ((position) & 3)
 #define AFTER(position) ((position) + 4 + 1)
 #define FRESH(position) ((position) & 252)
@@ -27,18 +28,18 @@ typedef packet_type {
 	byte lock;
 	byte content;
 	byte sequence;
-	byte begin; /* no event is older */
+	byte begin; /* time of the packet's begin; no event in the packet is older */
 	byte cell[HARD]
 };
 
-packet_type ring[PACKETS]; /* what readers see */
+packet_type ring[PACKETS]; /* the memory that readers see */
 
-byte next, published, last, slot, sequence; /* what the writer and its handlers see */
+byte next, published, last, slot, sequence; /* the variables of the writer and its handlers */
 byte clock = 1;
-bool masked;    /* handlers are kept out */
-byte level = 0; /* who runs: 0 the thread, 1 and 2 its handlers */
+bool masked;    /* signals are masked, so no handler can start */
+byte level = 0; /* what runs: the thread (0), or its handler 1 or 2 */
 
-byte promised[16]; /* by sequence: events that calls had returned for */
+byte promised[16]; /* for each sequence number of a packet, the number of events whose record calls have returned */
 byte lost;
 
 inline switch_packet(seen)
@@ -74,9 +75,9 @@ inline record(me)
 	   if
 	   :: PLACE(begin) >= (nested -> HARD : SOFT) ->
 		if
-		:: nested && next != begin -> skip /* not nested: a handler came between the two looks */
+		:: nested && next != begin -> skip /* not nested: a handler ran between the reads of `next` and `published` */
 		:: nested && next == begin ->
-			assert(me > 0); /* the thread itself never finds itself in the middle of an event */
+			assert(me > 0); /* only a handler can start in the middle of an event, not the thread */
 			lost++;
 			break
 		:: !nested -> switch_packet(begin)
@@ -101,7 +102,7 @@ inline record(me)
 			ring[slot].cell[PLACE(begin)] = time;
 			if                                     /* PUBLISH */
 #ifndef BROKEN_NESTED
-			:: published != begin -> skip          /* whom we interrupted publishes it */
+			:: published != begin -> skip          /* the interrupted code publishes this event */
 #endif
 			:: else ->
 				mine = slot;
@@ -132,12 +133,13 @@ inline record(me)
 		:: me == 0 && PLACE(begin) + 1 > promised[own] -> promised[own] = PLACE(begin) + 1
 		:: else
 		fi;
-		/* What is of no use any more makes no states. */
+		/* Resets variables that are no longer used, so that they do not multiply the states. */
 		own = 0; begin = 0; end = 0; seen = 0; time = 0; mine = 0; nested = false; taken = false
 	}
 }
 
-/* begin, end, own: place and packet of the event; seen: what next was; mine: packet that it publishes in */
+/* begin, end: positions of the event; own: sequence number of its packet; seen: a value of `next`; mine: the packet in which
+ * the event is published */
 #define LOCALS byte begin, end, own, seen, time, mine, calls; bool nested, taken
 
 active proctype thread() provided (level == 0)
@@ -156,7 +158,7 @@ active proctype thread() provided (level == 0)
 
 byte interrupted[3];
 
-/* A handler comes once, at any moment, and interrupts whoever is of a lower level. */
+/* Each handler runs once, at any moment, and interrupts code of a lower level. */
 active proctype interrupt_1()
 {
 	atomic { level < 1 && !masked -> interrupted[1] = level; level = 1 }
@@ -181,7 +183,8 @@ active proctype handler_2() provided (level == 2)
 	level = interrupted[2]
 }
 
-/* Whatever it accepts is whole, of one use of the packet, and lacks nothing that was promised.  One event stands for all. */
+/* Each packet that the reader accepts has only whole events of one use of the packet, and all events whose record calls had
+ * returned.  The reader looks at one event, which stands for all. */
 active proctype reader()
 {
 	byte p, i, lock, content, must, cell, begin;

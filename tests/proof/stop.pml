@@ -1,14 +1,15 @@
-/* stop.pml: RETIRE, for spin: another OS thread stops the recording while one records.  Once stop has returned, nobody may
- * write: the memory may be somebody else's.  The owner's swap (RESERVE) is not locked, so it is two steps here, a look and a
- * store, between which the other's store may fall; what it is not is divided by a barrier (membarrier), which ends between two
- * instructions.  The names are those of src/record/thread.c.  SPDX-License-Identifier: ISC */
+/* stop.pml: a model of RETIRE for the model checker spin.  An OS thread stops the recording while another one, the owner of a
+ * stream, records.  When stop has returned, the owner must not write, because the memory may be used for something else.  The
+ * owner's swap (RESERVE) has no lock prefix, so the model has two steps for it, a load and a store, between which the other thread
+ * may store.  A barrier (membarrier) cannot divide the swap, because it ends between two instructions.  The names are those of
+ * src/record/thread.c.  SPDX-License-Identifier: ISC */
 
 #define EVENTS 3
-#define CLOSED 100 /* added to what next was */
+#define CLOSED 100 /* added to `next` by stop */
 
 byte next, published, limit = 1;
-bool in_swap;    /* the owner is in the middle of that instruction */
-bool given_back; /* stop has returned */
+bool in_swap;    /* the owner is in the middle of the swap */
+bool given_back; /* true when stop has returned */
 
 active proctype owner()
 {
@@ -17,7 +18,7 @@ active proctype owner()
 	for (n : 1 .. EVENTS) {
 		begin = next;
 		if
-		:: limit == 0 -> goto out /* the slow path: it sees that the stream is retired, and leaves */
+		:: limit == 0 -> goto out /* the slow path: the owner sees that the stream is retired, and leaves */
 		:: else
 		fi;
 		atomic { in_swap = true; same = (next == begin) };   /* RESERVE */
@@ -72,7 +73,7 @@ again:
 	barrier_everywhere();
 #endif
 	if
-	:: next != spoilt -> goto again /* the swap ran over our store: an event is being written */
+	:: next != spoilt -> goto again /* the owner's swap has overwritten the store of stop, so an event is being written */
 	:: else
 	fi;
 #endif

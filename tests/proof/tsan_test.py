@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""tsan_test.py ROOT SOURCE...: the proofs with several OS threads, under ThreadSanitizer.
+"""tsan_test.py ROOT SOURCE...: the proofs with several OS threads run under ThreadSanitizer, which finds no data race.
 
-On a loaded machine a stop may time out before an OS thread has left its stream.  The load of a machine cannot be arranged:
-a second build of the recorder has a timeout of zero.  SPDX-License-Identifier: ISC"""
+On a busy machine, a stop may time out before an OS thread has left its stream.  To test this on any
+   machine, a second build of the recorder has a timeout of zero.  SPDX-License-Identifier: ISC"""
 
 import os
 import subprocess

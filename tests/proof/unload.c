@@ -1,4 +1,4 @@
-/* unload.c PLUGIN TIMES: dlclose unloads the recorder while OS threads that recorded live on and end later.
+/* unload.c PLUGIN TIMES: dlclose() unloads the recorder, and OS threads that have recorded run on and end later.
  * SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,8 +17,8 @@ static pthread_barrier_t barrier;
 static void *thread(void *arg)
 {
 	work((int)(intptr_t)arg, EVENTS);
-	pthread_barrier_wait(&barrier); /* every thread has recorded */
-	pthread_barrier_wait(&barrier); /* the library has been unloaded */
+	pthread_barrier_wait(&barrier); /* waits until all threads have recorded */
+	pthread_barrier_wait(&barrier); /* waits until the library has been unloaded */
 	return NULL;
 }
 
@@ -72,7 +72,8 @@ int main(int argc, char **argv)
 			printf("%zu events of %d\n", events, (THREADS + 1) * EVENTS);
 			return 1;
 		}
-		/* If the library stays loaded in spite of dlclose, it still records: stop that before the next one starts. */
+		/* If the library stays loaded in spite of dlclose(), it still records, so the recording is stopped before the
+		 * next one starts. */
 		plugin = dlopen(argv[1], RTLD_NOW | RTLD_NOLOAD);
 		if (plugin)
 			dlclose(plugin);

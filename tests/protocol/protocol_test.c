@@ -1,4 +1,5 @@
-/* protocol_test.c: names of questions in whole and in pieces; no secret gets into a name.  SPDX-License-Identifier: ISC */
+/* protocol_test.c: requests have the right names, whether they are read whole or in pieces, and no secret is in a name.
+ * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,10 +19,10 @@
 static const struct example {
 	const char *bytes;
 	size_t count;
-	const char *name; /* NULL: no question */
+	const char *name; /* NULL if the bytes are no request */
 	unsigned questions;
 	bool may_stay_unanswered;
-	bool only_whole; /* in pieces its first bytes decide for another protocol, or for a shorter name */
+	bool only_whole; /* only tested whole, because the first piece would give another protocol or a shorter name */
 } examples[] = {
     {EXAMPLE("GET /" HTTP), .name = "GET /", .questions = 1},
     {EXAMPLE("GET /slow?token=secret" HTTP), .name = "GET /slow", .questions = 1},
@@ -64,7 +65,7 @@ static const struct example {
 
 static bool ask(struct weft_protocol_state *state, const char *bytes, size_t count, struct weft_question *question)
 {
-	/* on the heap and of that size, so that a sanitizer sees a read beyond */
+	/* the copy is on the heap and has exactly this size, so that a sanitizer reports a read beyond its end */
 	char *copy = malloc(count ? count : 1);
 	assert_non_null(copy);
 	memcpy(copy, bytes, count);

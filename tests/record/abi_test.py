@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""abi_test.py [--record] ROOT BUILD WEFT: programs that were built with one record.h and run with the library of another.
+"""abi_test.py [--record] ROOT BUILD WEFT: programs that were built with one version of record.h run with another version of the library.
 
-The next version of the library is made of today's source, whose struct weft_stream is changed and WEFT__ABI counted up.  What abidiff
-compares with today's library is libweft-record.abi, beside this; --record writes that anew, after WEFT__ABI was counted up, or after
-something was added.  SPDX-License-Identifier: ISC"""
+The test makes a next version of the library from today's source, with a changed struct weft_stream and a higher WEFT__ABI.  abidiff compares
+   today's library with libweft-record.abi in this folder; --record writes this file again, after WEFT__ABI was increased or an addition.  SPDX-License-Identifier: ISC"""
 
 import os
 import re
@@ -80,7 +79,7 @@ def read(*path):
 
 
 def next_library():
-    """Adds a member at the start of a stream, and one at its end."""
+    """Adds a member at the start of struct weft_stream, and another at its end."""
     header = read('include', 'weft', 'record_inline.h')
     patched = header.replace('#define WEFT__ABI 0', '#define WEFT__ABI 1', 1)
     patched = re.sub(r'(struct weft_stream \{\n)', r'\1\tuint64_t added[3];\n', patched, count=1)
@@ -100,7 +99,7 @@ def make_library(where, include):
 
 
 def compare_interfaces(include, later_header):
-    """Checks that a change of the compiled-in interface is found, in this version or in the next."""
+    """Checks that abidiff finds a change of the interface that programs compile in, in this version or in the next."""
     def described(library, header):
         out = library + '.abi'
         run('abidw', '--headers-dir', header, '--drop-private-types', '--exported-interfaces-only', '--no-show-locs', '--no-comp-dir-path', '--no-corpus-path', '--no-architecture',
@@ -163,7 +162,7 @@ first = build('first-program', os.path.join(folder, 'first'), libraries['today']
 done = run(first, os.path.join(folder, 'f'), env=with_today)
 assert (done.stdout, done.stderr) == ('done\n', '') and promises(os.path.join(folder, 'f'), 'task') == 1000, done
 
-# A program that was built with the library's own header records another trace.
+# With the later library, a plugin with the later header records, and the program with today's header does not.
 shared = build('libplugin.so', later, libraries['later'], plugin, '-shared', '-fPIC')
 both = build('both', today, libraries['today'], program, '-DHAS_PLUGIN', shared, '-Wl,-rpath,' + folder, '-Wl,--allow-shlib-undefined')
 done = run(both, env={**with_later, 'WEFT_TRACE': os.path.join(folder, 'e')})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""build_test.py ROOT: the recorder as its users compile it.
+"""build_test.py ROOT: the public headers and the recorder compile as users compile them.
 
-Every public header alone, as C11 and C++17; WEFT_DISABLE leaves the object code that a program without calls has; the core without
-an operating system, for three processors.  What a compiler is missing for is said and skipped.
+Each public header compiles alone, as C11 and C++17.  With WEFT_DISABLE, a program has the same object code as without calls of weft.  The core compiles without
+   an operating system, for three processors.  If a compiler is missing, its part is skipped with a note.
 SPDX-License-Identifier: ISC"""
 import os, shutil, subprocess, sys, tempfile
 
@@ -12,7 +12,7 @@ failures = []
 
 
 def llvm(tool):
-    """Returns the tool of LLVM, which may have a version in its name, or its name if there is none."""
+    """Returns the name of an installed LLVM tool, which may contain a version; if it is not installed, the name without a version."""
     found = subprocess.run([os.path.join(ROOT, 'tools', 'find-llvm'), tool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return found.stdout.strip() or tool
 
@@ -40,7 +40,7 @@ def headers(out):
             source = os.path.join(out, 'header.c')
             with open(source, 'w') as f:
                 f.write(f'#include <weft/{header}>\n#include <weft/{header}>\n')
-            # libuv's own header is not strict C.
+            # The header of libuv is not strict C.
             system = ['-D_GNU_SOURCE'] if header == 'uv.h' else []
             expect(header, compiler, '-x', language, standard, *system, '-Wall', '-Wextra', '-Werror', '-O2', '-I', INCLUDE, '-c', source, '-o', os.devnull)
 
@@ -109,7 +109,7 @@ def freestanding(out):
                 words = line.split()
                 if len(words) >= 2:
                     (wanted if words[-2] == 'U' else defined).add(words[-1])
-            # Functions that a compiler may call itself; -m32 needs 64-bit divisions.
+            # Functions that a compiler may call by itself, such as 64-bit divisions with -m32.
             rest = wanted - defined - {'memcpy', 'memset', 'strlen', 'memmove', 'memcmp', '__udivdi3', '__umoddi3', '__divdi3', '__moddi3',
                                        '__udivmoddi4', '__divmoddi4', '_GLOBAL_OFFSET_TABLE_', '__atomic_load_8', '__atomic_store_8',
                                        '__atomic_compare_exchange_8', '__atomic_fetch_add_8'}
@@ -117,7 +117,7 @@ def freestanding(out):
                 failures.append(f'freestanding {name} needs {sorted(rest)}')
 
 
-# A wrong argument, and the one message of a compiler about it.
+# A wrong argument, and the only message that a compiler may print about it.
 NO_LITERALS = {
     'WEFT_LABEL(id, name)': 'WEFT_LABEL takes a string literal; use weft_label()',
     'WEFT_FAIL(id, id, name)': 'WEFT_FAIL takes a string literal; use weft_fail()',

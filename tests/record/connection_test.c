@@ -1,4 +1,4 @@
-/* connection_test.c: what the recorder tells of sockets and pipes that are real.  SPDX-License-Identifier: ISC */
+/* connection_test.c: the details that the recorder stores about real sockets and pipes.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ static void read_back(void)
 	weft_trace_close(trace);
 }
 
-/* Checks that both ends name it equally from their own side: "PROTOCOL OWN PEER RECEIVED". */
+/* Checks that the texts of both ends, "PROTOCOL OWN PEER RECEIVED", have the same addresses in opposite order. */
 static void assert_mirrored(const char *protocol)
 {
 	char word[2][4][100];
@@ -93,7 +93,7 @@ static void connect_both(int family, int *asks, int *answers)
 	socklen_t size = family == AF_INET ? sizeof at.v4 : sizeof at.v6;
 	int listens = socket(family, SOCK_STREAM, 0);
 	if (listens < 0 || bind(listens, &at.any, size))
-		skip(); /* a machine without that family */
+		skip(); /* this machine lacks the address family */
 	assert_int_equal(listen(listens, 1), 0);
 	assert_int_equal(getsockname(listens, &at.any, &size), 0);
 	*asks = socket(family, SOCK_STREAM, 0);
@@ -111,7 +111,7 @@ static void tcp_of(int family)
 	/* No byte has been transferred. */
 	assert_true(weft_connection(1, asks, true, &first) && weft_connection(2, answers, false, &second));
 	assert_true(!first.sent && !first.received && !second.sent && !second.received);
-	/* One end has written; the other has read a part, and has received the end of file. */
+	/* One end has written and closed; the other end has read a part of the bytes. */
 	put(asks, 1000);
 	shutdown(asks, SHUT_WR);
 	wait_for_input(answers);
@@ -124,7 +124,7 @@ static void tcp_of(int family)
 	assert_int_equal(second.received, 300);
 	assert_int_equal(second.sent, 1);
 	assert_int_equal(first.received, 0);
-	assert_in_range(first.sent, 1000, 1001); /* the end of file may count as one byte: no byte follows it */
+	assert_in_range(first.sent, 1000, 1001); /* the end of file may count as one byte, because no byte follows it */
 	assert_int_equal(sent[1], 1);
 	assert_string_equal(strrchr(told[1], ' '), " 300");
 	close(asks);

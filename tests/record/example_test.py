@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""example_test.py COFFEE WEFT: the example records what its story says.  SPDX-License-Identifier: ISC"""
+"""example_test.py COFFEE WEFT: the trace of the example has the events that its documentation describes.  SPDX-License-Identifier: ISC"""
 import json, os, subprocess, sys, tempfile
 
 coffee, weft = sys.argv[1:]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""format_test.py ROOT COFFEE: docs/format.md says of headers and events what a trace's metadata says.  SPDX-License-Identifier: ISC"""
+"""format_test.py ROOT COFFEE: docs/format.md describes the same headers and events as the metadata of a trace.  SPDX-License-Identifier: ISC"""
 import os, re, subprocess, sys, tempfile
 
 root, coffee = sys.argv[1:]

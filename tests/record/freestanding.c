@@ -1,5 +1,5 @@
-/* freestanding.c: a program without a C library: it records into its own memory, with its own clock, while interrupts are
- * blocked, and writes that memory to standard output, its only call of the kernel.  SPDX-License-Identifier: ISC */
+/* freestanding.c: a program without a C library.  It records into its own memory, with a clock of its own, while interrupts are
+ * blocked.  Its only system call writes this memory to standard output.  SPDX-License-Identifier: ISC */
 #include <stddef.h>
 #include <stdint.h>
 #include <weft/record.h>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""freestanding_test.py ROOT WEFT: the core runs without a C library; what it left in memory is read.  SPDX-License-Identifier: ISC"""
+"""freestanding_test.py ROOT WEFT: the core records without a C library, and weft reads the memory.  SPDX-License-Identifier: ISC"""
 import json, os, shutil, subprocess, sys, tempfile
 
 ROOT, WEFT = sys.argv[1:]
 
 
 def llvm(tool):
-    """Returns the tool of LLVM, which may have a version in its name, or its name if there is none."""
+    """Returns the name of an installed LLVM tool, which may contain a version; if it is not installed, the name without a version."""
     found = subprocess.run([os.path.join(ROOT, 'tools', 'find-llvm'), tool], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return found.stdout.strip() or tool
 
@@ -32,7 +32,7 @@ def check(name, memory):
     told = [e for e in events if e['op'] == 'pending']
     assert told and all((e['promise'], e['kind'], e['label'], e['since_ns']) == (1 << 20, 'timer', 'oldest', 7000) for e in told), told
     events = [e for e in events if e['op'] != 'pending']
-    # The ring keeps the newest: the last event of the last request, and all events before it without a gap.
+    # The ring has the newest events: the last event of the last request, and events before it without a gap.
     last = events[-1]['promise']
     for back, event in enumerate(reversed(events)):
         promise, step = last - back // 5, 4 - back % 5

@@ -1,4 +1,4 @@
-/* handlers_test.c: signal handlers that record, wherever they interrupt the recorder.  SPDX-License-Identifier: ISC */
+/* handlers_test.c: signal handlers record at any place where they interrupt the recorder.  SPDX-License-Identifier: ISC */
 #include "support.h"
 
 #include <pthread.h>
@@ -11,7 +11,8 @@
 static uint64_t ticks;
 static void (*in_clock)(void);
 
-/* A clock that can be interrupted: in_clock records between the event's clock reading and its reservation. */
+/* A clock that calls in_clock, which records as a signal handler would, between the clock reading of an event and the reservation
+ * of its space. */
 static uint64_t fake_clock(void)
 {
 	uint64_t now = ticks;
@@ -64,7 +65,7 @@ static void test_handler_interrupting_a_reservation_keeps_both_events(void **sta
 
 static int came, times_read;
 
-/* When an event reads the clock a second time, it switches to another packet. */
+/* An event that reads the clock a second time is switching to another packet. */
 static void interrupt_the_second_reading(void)
 {
 	if (times_read++ == 0) {
@@ -75,7 +76,7 @@ static void interrupt_the_second_reading(void)
 	weft_run(1000);
 }
 
-/* During a switch of packets no packet can take the events of a handler. */
+/* While the recorder switches packets, no packet has space for the events of a handler, so they count as lost. */
 static void test_events_lost_in_handlers_are_counted(void **state)
 {
 	static uint64_t buffer[8192];
@@ -99,7 +100,7 @@ static void test_events_lost_in_handlers_are_counted(void **state)
 	const struct weft_stream_info *stream = &r.info->streams[0];
 	assert_true(stream->lost_nested > 0);
 	assert_int_equal(r.events.count + stream->lost_full + stream->lost_nested, EVENTS + came);
-	/* CTF readers know only the sum. */
+	/* CTF readers read only events_discarded, which is the sum of both counts. */
 	uint64_t told = 0;
 	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
 		struct weft_packet_header header;
@@ -122,7 +123,8 @@ static void on_fault(int number)
 		weft_run(1000);
 }
 
-/* The text of the label faults at first: the handler runs while the event is being written, and fills the packet. */
+/* The text of the label is in memory without access, so a handler of SIGSEGV runs while the event is being written, and fills the
+ * packet. */
 static void test_handler_filling_the_packet_loses_the_rest(void **state)
 {
 	enum { PACKET = 4096, LATER = 2000 };
@@ -145,7 +147,7 @@ static void test_handler_filling_the_packet_loses_the_rest(void **state)
 	assert_int_equal(stream->lost_full, 0);
 	assert_in_range(stream->lost_nested, 1, AT_ONCE - 1);
 	assert_int_equal(r.events.count + stream->lost_nested, 2 + AT_ONCE + LATER);
-	/* Later packets have the count, too. */
+	/* Later packets have the count of lost events, too. */
 	int packets = 0;
 	for (size_t at = 0; at < sizeof buffer; at += PACKET) {
 		struct weft_packet_header header;

@@ -1,4 +1,4 @@
-/* record_test.c: what is recorded is what is read.  SPDX-License-Identifier: ISC */
+/* record_test.c: the reader returns exactly the events that were recorded.  SPDX-License-Identifier: ISC */
 #include "support.h"
 
 #include <dirent.h>
@@ -120,7 +120,7 @@ static void test_every_call_is_recorded(void **state)
 	const int64_t values[] = {0, INT32_MIN, INT32_MAX, (int64_t)INT32_MAX + 1, INT64_MAX};
 	start((struct weft_record_options){0});
 	size_t said = 0;
-	/* Twice: first by the slow path, then with everything interned. */
+	/* Records all calls twice: the first time by the slow path, then with all texts and sites interned. */
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < 5; i++)
 			said += say_everything(ids[i][0], ids[i][1], values[i]);
@@ -166,7 +166,7 @@ static void test_creation_has_its_site(void **state)
 	forget(&r);
 }
 
-/* Some of so many events start packets, where everything takes the slow path. */
+/* So many events fill several packets; the first event of each packet takes the slow path. */
 static void test_creation_without_a_site_has_none(void **state)
 {
 	enum { COUNT = 5000 };
@@ -294,7 +294,7 @@ static void test_invalid_options_are_refused(void **state)
 	expect_failure((struct weft_record_options){.directory = directory, .clock = weft_now}, WEFT_EINVAL);
 	expect_failure((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer}, WEFT_ETOOBIG);
 	expect_failure((struct weft_record_options){.buffer = (char *)buffer + 1, .buffer_bytes = sizeof buffer}, WEFT_EINVAL);
-	/* Larger than any disk: an error now, never a signal later. */
+	/* A size larger than any disk is an error at the start, and no signal later. */
 	expect_failure(
 	    (struct weft_record_options){.directory = directory, .size_bytes = (uint64_t)1 << 50, .packets = 65536}, WEFT_EINVAL);
 	/* A failed start leaves no files. */
@@ -378,7 +378,7 @@ static void test_caller_buffer_is_used(void **state)
 	for (int i = 0; i < 20000; i++) {
 		weft_await(i, i + 1);
 		if (i == 100 || i == 19999) {
-			/* The state while it is being written. */
+			/* A reader of the memory during the recording gets all events up to the newest one. */
 			struct read_back live = read_memory(buffer, sizeof buffer);
 			assert_int_equal(live.events.items[live.events.count - 1].a, i);
 			forget(&live);
@@ -435,7 +435,7 @@ static void test_packet_headers_have_the_time_of_day(void **state)
 	weft_run(1);
 	weft_stop();
 	int64_t after = utc_ns();
-	/* The packet with the metadata is lost, like a page that was swapped out. */
+	/* The packet with the metadata is overwritten by zeros, like a page that was swapped out. */
 	memset(buffer, 0, ((struct weft_packet_header *)buffer)->packet_size / 8);
 	struct read_back r = read_memory(buffer, sizeof buffer);
 	assert_true(r.info->has_origin);
@@ -444,7 +444,7 @@ static void test_packet_headers_have_the_time_of_day(void **state)
 	forget(&r);
 }
 
-/* The time of day, by a clock whose ticks are longer or shorter than it says. */
+/* Length of a tick of the test's clock, which may differ from the frequency in the metadata. */
 static double ns_of_tick;
 
 static uint64_t wall_of_ticks(void)
@@ -472,11 +472,11 @@ static void test_badly_measured_clock_frequency_is_corrected_by_wall_time(void *
 	const struct {
 		const char *measured;
 		uint64_t last;     /* tick */
-		double ns_of_tick; /* 1 is the value in the metadata */
+		double ns_of_tick; /* 1 ns is the value in the metadata */
 		bool corrected;
 	} cases[] = {{"hurried", 4000000000, 1.0005, true}, {"hurried", 4000000000, 0.9995, true},
 	    {"exact", 4000000000, 1.0005, false}, {"hurried", 499000000, 1.0005, false}, {"hurried", 700000000, 1.0005, true},
-	    /* A clock that was set during the recording is not used. */
+	    /* Wall time is not used if it was set during the recording. */
 	    {"hurried", 4000000000, 1.002, false}, {"hurried", 4000000000, 0.998, false}};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		static uint64_t buffer[16384];
@@ -503,7 +503,8 @@ static void test_badly_measured_clock_frequency_is_corrected_by_wall_time(void *
 		double error = (double)r.events.items[EVENTS - 1].time_ns - last_tick * rate;
 		if (error < -20 || error > 20)
 			fail_msg("case %zu: the last event is off by %.0f ns", c, error);
-		/* The time of day of the first event is always right: clock and time of day were read together there. */
+		/* The time of day of the first event is always right, because clock and time of day were read together at the
+		 * start. */
 		int64_t day = r.info->clock_origin_ns + r.events.items[0].time_ns;
 		double day_error = (double)(day - (int64_t)1700000000000000000) - FIRST * ns_of_tick;
 		if (day_error < -300 || day_error > 300)
@@ -512,7 +513,7 @@ static void test_badly_measured_clock_frequency_is_corrected_by_wall_time(void *
 	}
 }
 
-/* Counts the packets of a buffer that are marked as being reused. */
+/* The ring, and the largest number of its packets that were locked for reuse at a reading of the time of day. */
 static uint64_t reused_ring[4096];
 static unsigned looks, locked_at_most;
 
@@ -528,7 +529,8 @@ static uint64_t wall_of_one_who_looks(void)
 	return 1700000000000000000u + looks;
 }
 
-/* The recorder reads the time of day while it fills a packet's new header; a reader of the memory skips the packet then. */
+/* The recorder reads the time of day while it fills the new header of a packet; at this time, the packet is locked, so that a
+ * reader skips it. */
 static void test_packet_is_locked_before_reuse(void **state)
 {
 	memset(reused_ring, 0, sizeof reused_ring);
@@ -587,7 +589,7 @@ static void test_short_threads_reuse_streams(void **state)
 	qsort(ids, count, sizeof ids[0], compare_ids);
 	for (size_t i = 1; i < count; i++)
 		assert_true(ids[i] != ids[i - 1]);
-	/* One at a time: each thread continued in the packets of the previous one. */
+	/* Only one thread runs at a time, and each continues in the packets of the previous one. */
 	uint64_t packets = 0;
 	for (size_t i = 0; i < r.info->stream_count; i++)
 		packets += r.info->streams[i].packets;
@@ -622,7 +624,7 @@ static off_t bytes_of_files(const char *prefix)
 	return bytes;
 }
 
-/* A thread that is not recording at that moment does not keep space for further events. */
+/* The stop also removes unused space from the files of threads that do not record at that moment. */
 static void test_stop_releases_space_of_idle_threads(void **state)
 {
 	pthread_t thread;
@@ -689,7 +691,7 @@ static void test_fork_without_handlers_does_not_record(void **state)
 {
 	start((struct weft_record_options){0});
 	weft_await(1, 2);
-	pid_t child = _Fork(); /* runs no fork handlers */
+	pid_t child = _Fork(); /* a fork by system call, which runs no fork handlers */
 	if (child == 0) {
 		for (int i = 0; i < 1000; i++)
 			weft_await(3, 4);
@@ -722,7 +724,7 @@ static void test_full_disk_fails_the_start(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* A growing trace loses the rest when no further file can be created, and counts the loss. */
+/* If no further file can be created, a growing trace counts all further events as lost. */
 static void test_disk_filling_up_loses_the_rest(void **state)
 {
 	pid_t child = fork();
@@ -759,7 +761,7 @@ static void test_damaged_packets_are_skipped(void **state)
 	weft_stop();
 	struct read_back r;
 	struct weft_error err;
-	/* Cut at any size: a prefix of the events, or an error. */
+	/* A buffer that is cut at any size gives the first events, or an error. */
 	for (size_t size = 0; size < sizeof buffer; size += 37) {
 		r = (struct read_back){0};
 		if (weft_trace_open_memory(&r.trace, buffer, size, "cut", &err) < 0)
@@ -769,7 +771,7 @@ static void test_damaged_packets_are_skipped(void **state)
 			assert_int_equal(r.events.items[i].a, i);
 		forget(&r);
 	}
-	/* Every byte of the first packet's header and first events, changed. */
+	/* Any changed byte in the header or the first events of a packet leaves the trace readable. */
 	unsigned char *rings = (unsigned char *)copy + 2048 + 4096;
 	for (size_t at = 0; at < 200; at++) {
 		memcpy(copy, buffer, sizeof buffer);
@@ -826,7 +828,7 @@ static void test_damaged_packets_are_skipped(void **state)
 	assert_non_null(strstr(err.what, "big-endian"));
 }
 
-/* A hole is no damage; a non-zero byte in a hole is, at every position. */
+/* A hole of zeros between packets is no damage; a non-zero byte at any position of it is reported as damage. */
 static void test_nonzero_bytes_between_packets_are_reported(void **state)
 {
 	enum { RECORDED = 16384, HOLE = 8192 };
@@ -851,7 +853,7 @@ static void test_nonzero_bytes_between_packets_are_reported(void **state)
 	}
 }
 
-/* Records in a child that ends without a stop, like a power failure. */
+/* Records in a child process that exits without a stop, so the files are as after a power failure. */
 static void record_unfinished(struct weft_record_options options, int count)
 {
 	options.directory = directory;
@@ -915,12 +917,13 @@ static void test_pages_missing_on_disk_are_noticed(void **state)
 			}
 			missed += r.events.count < all;
 			assert_int_equal(r.info->skipped_count > 0, r.events.count < all);
-			/* Missing events are counted, except in the newest packet, whose event count is unknown. */
+			/* Missing events are counted, except in the newest packet, whose number of events is unknown. */
 			unfinished += r.info->streams[0].lost_overwritten + r.events.count < 40000;
 			forget(&r);
 			put_page(file, at, page);
 		}
-	/* Or the page still has the previous lap of the ring: here the events of an older packet, at the same place. */
+	/* A page may also have its old content of the previous lap; here, it gets the events of an older packet at the same
+	 * place. */
 	unsigned noticed = 0;
 	for (unsigned file = 0; file < PACKETS; file++)
 		for (unsigned other = 0; other < PACKETS; other++) {
@@ -936,14 +939,14 @@ static void test_pages_missing_on_disk_are_noticed(void **state)
 			forget(&r);
 			put_page(file, 2, page);
 		}
-	/* Not noticed where nothing changed, and perhaps in the newest packet. */
+	/* weft notices this except if the page did not change, and perhaps in the newest packet. */
 	assert_true(noticed >= (PACKETS - 1) * (PACKETS - 1));
 	/* Some pages of the newest packet may not have been used. */
 	assert_true(missed >= (PACKETS - 1) * (PAGES - 1) && unfinished <= PAGES - 1);
 }
 
-/* The program dies at its n-th clock reading: between any two steps of starting, recording and switching to another packet or
- * file. */
+/* The child process is killed at its n-th clock reading, so between any two steps of starting, recording, and switching to
+ * another packet or file. */
 static unsigned looks_left;
 
 static uint64_t deadly_clock(void)
@@ -962,14 +965,16 @@ static void test_kill_at_any_clock_reading_is_readable(void **state)
 	};
 	unsigned whole = 0, ended = 0;
 	for (size_t m = 0; m < 2; m++)
-		/* A packet is full after about 264 events: all clock readings around a switch, and some of the others. */
+		/* A packet is full after about 264 events.  The test tries all clock readings around a switch of packets, and
+		 * some of the others. */
 		for (unsigned look = 1; look < EVENTS + 100; look += look < START || look % 264 < SPAN ? 1 : 13) {
 			remove_tree(directory);
 			pid_t child = fork();
 			if (child == 0) {
 				struct weft_record_options options = modes[m];
 				options.directory = directory;
-				options.clock = options.wall_ns = deadly_clock; /* the latter between INVALIDATE and VALIDATE */
+				options.clock = options.wall_ns =
+				    deadly_clock; /* the recorder reads wall_ns between INVALIDATE and VALIDATE */
 				options.clock_hz = 1000000000;
 				looks_left = look;
 				if (weft_start(&options) < 0)
@@ -1058,7 +1063,7 @@ static void touch(void)
 	for (size_t i = 0; i < PAGES; i++)
 		memory[i * page] = 1;
 	munmap((void *)memory, PAGES * page);
-	usleep(2000); /* long enough on every machine */
+	usleep(2000); /* long enough to be recorded on every machine */
 }
 
 struct told {
@@ -1078,13 +1083,13 @@ static struct told told_of(const struct weft_event *event)
 	return told;
 }
 
-/* Never finishes, so that each event takes the slow path. */
+/* This list never ends, so each event takes the slow path. */
 static uint64_t list_for_ever(void *data, uint64_t cursor, unsigned budget)
 {
 	return 1;
 }
 
-/* A long iteration on a busy machine has other CPU times than one that computed or blocked. */
+/* Long iterations are recorded with their CPU times, which differ for computing, blocking and page faults. */
 static void test_long_iterations_have_their_cpu_times(void **state)
 {
 	void (*const rounds[])(void) = {compute, block, touch};
@@ -1128,7 +1133,7 @@ static void test_short_iterations_are_not_recorded(void **state)
 	forget(&r);
 }
 
-/* A program that never records the end of a sleep gets a record every 10 ms at most, except for its first iteration. */
+/* If a program never records the end of a sleep, its iterations are recorded at most every 10 ms, except for the first. */
 static void test_recorded_iterations_without_resume_are_limited(void **state)
 {
 	start((struct weft_record_options){0});
@@ -1155,7 +1160,8 @@ static void test_fatal_signal_is_recorded(void **state)
 		pid_t child = fork();
 		if (child == 0) {
 			setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-			signal(deadly[i].number, SIG_DFL); /* the test framework has its own actions */
+			signal(deadly[i].number,
+			    SIG_DFL); /* restores the default action of the signal, because the test framework has its own */
 			if (weft_start(&(struct weft_record_options){.directory = directory, .overwrite = true}) < 0)
 				_exit(1);
 			weft_run(9);
@@ -1250,7 +1256,7 @@ struct runtime {
 static uint64_t list_pending(void *data, uint64_t cursor, unsigned budget)
 {
 	struct runtime *runtime = data;
-	/* After a complete list in one call, the budget does not grow. */
+	/* Since one call lists all pending promises, the budget does not grow. */
 	runtime->budget = runtime->calls++ > 0 ? runtime->budget : budget;
 	assert_true(cursor == 0 && budget >= 1 && budget == runtime->budget);
 	weft_pending(WEFT_SYSTEM_ID, runtime->forgotten, WEFT_KIND_REQUEST, runtime->site, runtime->since, "forgotten");
@@ -1284,7 +1290,7 @@ static void test_ring_repeats_pending_promises(void **state)
 		awaited += e->op == WEFT_OP_STILL_AWAITS && e->a == 77 && e->b == 78;
 	}
 	assert_true(told >= 1 && told == awaited);
-	/* Twice per lap at most. */
+	/* The pending promises are repeated at most twice per lap. */
 	assert_true(told <= 3);
 	assert_in_range(runtime.calls * 10, 200000 / r.events.count * 11, 200000 / r.events.count * 17);
 	forget(&r);
@@ -1302,7 +1308,7 @@ static uint64_t list_one(void *data, uint64_t cursor, unsigned budget)
 	return 0;
 }
 
-/* The pending list of the program and the list of libweft-hook.so for its libuv both stay in the ring. */
+/* The ring repeats the pending promises of the program's own list and of the list of libweft-hook.so for libuv. */
 static void test_pending_promises_of_both_lists_are_recorded(void **state)
 {
 	weft_list_pending(list_ten, NULL);
@@ -1346,7 +1352,7 @@ static void test_start_records_all_pending_promises(void **state)
 	forget(&r);
 }
 
-/* The call that the program is in. */
+/* Records a blocking call that has not returned. */
 static enum weft_op inside;
 static unsigned told_inside[32];
 

@@ -1,5 +1,5 @@
-/* standby_host_test.c: requests of another process while a host (adapters/hook) starts the recording.  The page is written here
- * as another process writes it.  SPDX-License-Identifier: ISC */
+/* standby_host_test.c: another process requests a recording while a host (adapters/hook) starts it.  The test writes the request
+ * into the shared page as another process would.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,14 +58,14 @@ static int stand_by(void **state)
 	return 0;
 }
 
-static void a_request_that_the_host_carries_out_stops_no_recording(void **state)
+static void request_carried_out_by_the_host_does_not_stop_the_recording(void **state)
 {
 	struct weft_record_options options = {0};
 	unsigned stacks = 0;
 	request(7, WEFT_STANDBY_ON);
 	assert_true(weft__standby_asked(&options, &stacks));
 	assert_int_equal(start(), WEFT_OK);
-	/* An event of another OS thread may come before the answer. */
+	/* Another OS thread may record an event before the host answers. */
 	record_slowly();
 	assert_int_equal(stops, 0);
 	weft__standby_answer(WEFT_OK, "");
@@ -82,7 +82,7 @@ static void a_request_that_the_host_carries_out_stops_no_recording(void **state)
 	assert_false(weft_is_on());
 }
 
-static void a_request_during_the_start_gets_an_answer_of_its_own(void **state)
+static void request_during_the_start_of_a_recording_is_answered(void **state)
 {
 	struct weft_record_options options = {0};
 	unsigned stacks = 0;
@@ -101,8 +101,8 @@ static void a_request_during_the_start_gets_an_answer_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_request_that_the_host_carries_out_stops_no_recording),
-	    cmocka_unit_test(a_request_during_the_start_gets_an_answer_of_its_own),
+	    cmocka_unit_test(request_carried_out_by_the_host_does_not_stop_the_recording),
+	    cmocka_unit_test(request_during_the_start_of_a_recording_is_answered),
 	};
 	return cmocka_run_group_tests(tests, stand_by, NULL);
 }

@@ -1,4 +1,4 @@
-/* support.h: records into a directory of the test's own, reads it back.  SPDX-License-Identifier: ISC */
+/* support.h: records into a directory of the test, and reads the trace.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_RECORD_SUPPORT_H
 #define TESTS_RECORD_SUPPORT_H
 
@@ -67,7 +67,7 @@ static void start(struct weft_record_options options)
 struct read_back {
 	struct weft_trace *trace;
 	const struct weft_trace_info *info;
-	WEFT_VEC(struct weft_event) events; /* without those that depend on the machine's load */
+	WEFT_VEC(struct weft_event) events; /* the events without those whose number depends on the load of the machine */
 	WEFT_VEC(struct weft_event) rounds;
 };
 

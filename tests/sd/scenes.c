@@ -49,7 +49,7 @@ static int on_child(sd_event_source *source, const siginfo_t *info, void *data)
 	return raise(SIGUSR1);
 }
 
-/* A loop in a handler, and a source that goes in its own handler. */
+/* A handler runs a nested loop, and a source is freed in its own handler. */
 static int on_read(sd_event_source *source, int fd, uint32_t events, void *data)
 {
 	char byte;
@@ -142,7 +142,7 @@ static void kinds(void)
 	rmdir(folder);
 }
 
-/* ---- What eats a processor ---- */
+/* ---- Sources that use a CPU all the time ---- */
 
 enum { OFTEN = 20000 };
 
@@ -181,7 +181,7 @@ static void spin_fd(void)
 	sd_event_unref(event);
 }
 
-/* A child writes all the time: that is load. */
+/* A child writes all the time, which is load and no spin. */
 static int on_bytes(sd_event_source *source, int fd, uint32_t events, void *data)
 {
 	char bytes[7];
@@ -209,7 +209,7 @@ static void load(void)
 	printf("%s, posts as often: %d\n", turns > 1000 ? "much" : "little", posts > 1000);
 }
 
-/* ---- A program that calls each turn of its loop, until something is written to it ---- */
+/* ---- A program that runs single iterations of its loop, until its input has data ---- */
 
 static int on_input(sd_event_source *source, int fd, uint32_t events, void *data)
 {

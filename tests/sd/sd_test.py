@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sd-event and sd-bus: what small programs become in a trace, and programs as Debian installs them.
+"""sd-event and sd-bus: small programs, and unmodified programs of Debian, have the right promises in their traces.
 
 	sd_test.py scenes WEFT SCENES
 	sd_test.py busctl|networkd|networkd-stands-by WEFT
@@ -15,7 +15,7 @@ import tempfile
 
 from recorded import ENV, PATIENCE, Recording, Trace, expect, fail, need, until
 
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 
 
@@ -76,7 +76,7 @@ def scenes(weft, folder, program):
     expect([name for name in trace.findings(LATE) if name == 'spin'], [], 'spins in a program under load')
     healthy(trace)
 
-    # A loop that is called iteration by iteration records its inputs while it sleeps.
+    # A loop that the program runs by single iterations records its inputs while it sleeps.
     recording = Recording(weft, os.path.join(folder, 'turned'), [program, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
     until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run') == ['100 s', 'pipe'], 'what the loop waits for is told')
@@ -105,7 +105,7 @@ loop.run()
 
 
 def busctl(weft, folder):
-    """busctl calls a program of GLib: both traces join."""
+    """busctl calls a program of GLib; weft joins both traces."""
     need('busctl'), need('gdbus')
     if subprocess.run(['/usr/bin/python3', '-c', 'import gi; from gi.repository import Gio'], stderr=subprocess.DEVNULL, check=False).returncode:
         print('SKIPPED: Python has no gi')
@@ -156,7 +156,7 @@ def need_network():
 def networkd(weft, folder):
     """networkd assigns an address to itself."""
     own = need_network()
-    os.chmod(folder, 0o711)  # it changes to another user
+    os.chmod(folder, 0o711)  # the program becomes another user
     traces = os.path.join(folder, 'traces')
     recording = Recording(weft, traces, ['sh', '-c', NETWORK], wait=False, before=own)
     got = b''
@@ -181,7 +181,7 @@ def networkd(weft, folder):
 
 
 def stands_by(weft, folder):
-    """networkd starts recording while it sleeps, twice: its inputs are recorded at once."""
+    """networkd starts to record twice while it sleeps; each recording has its inputs at once."""
     own = need_network()
     os.chmod(folder, 0o711)
     traces = os.path.join(folder, 'traces')

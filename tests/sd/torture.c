@@ -18,7 +18,7 @@ static void check(int status)
 		abort();
 }
 
-/* An OS thread's loop; its sources stand in no order. */
+/* The loop of an OS thread; its sources are in no particular order. */
 struct own {
 	sd_event *event;
 	sd_event_source *sources[SOURCES];
@@ -40,7 +40,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *data)
 	return read(fd, &byte, 1) == 1 ? on_defer(source, data) : -1;
 }
 
-/* In a handler: references are taken and dropped; sources, also the running one, are added, changed and dropped. */
+/* A handler takes and drops references, and adds, changes and drops sources, also the running one. */
 static int on_time(sd_event_source *source, uint64_t us, void *data)
 {
 	struct own *own = data;
@@ -106,7 +106,7 @@ static void loops(void)
 	printf("loops: %d\n", total);
 }
 
-/* A child may not use its parent's loop, and can have its own. */
+/* A forked child must not use the loop of its parent, and can have a loop of its own. */
 static int on_fork(sd_event_source *source, void *data)
 {
 	sd_event *event = sd_event_source_get_event(source);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs without a runtime that weft knows, as Debian installs them.
+"""Records unmodified programs without a runtime that weft knows: when their OS threads work and sleep.
 
 	programs_test.py NAME WEFT	the names are at the end
 
@@ -17,12 +17,12 @@ import time
 
 from recorded import PATIENCE, Recording, expect, fail, need
 
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 
 
 def sleeps(thread):
-    """Returns the intervals in which it does not run."""
+    """Returns the intervals in which the OS thread does not run."""
     return [(a[1], b[0]) for a, b in zip(thread['running'], thread['running'][1:])]
 
 
@@ -61,12 +61,12 @@ def redis(weft, folder):
         said = subprocess.run([weft, 'explain', f'--promise={helper["promise"]}', trace.path], capture_output=True, text=True, timeout=PATIENCE, check=False).stdout
         if not re.search(rf'"{name}".* is pending: it has slept for .* for condition \d+', said.splitlines()[0]) or 'nothing tried' in said:
             fail(f'why {name} has not ended: {said}')
-    # 3 timer ticks in 300 ms: it waits most of that time.
+    # At most 3 timer ticks in 300 ms: the server waits most of the time.
     if sum(b - a for a, b in sleeps(main)) < 300000000:
         fail(f'redis-server did not sleep: {main["running"]}')
     expect(trace.alarms(LATE), [], 'alarms')
     expect(trace.lost(), 0, 'events lost')
-    # The picture shows a helper by the name that it took after its start, too.
+    # The picture shows a helper thread by the name that the thread got after its start.
     picture = os.path.join(folder, 'redis.svg')
     subprocess.run([weft, 'render', trace.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(picture, encoding='utf-8') as file:
@@ -75,7 +75,7 @@ def redis(weft, folder):
 
 
 def dbus(weft, folder):
-    """The message bus, and a client of it."""
+    """Records the message bus and a client of it."""
     daemon, send = need('dbus-daemon'), need('dbus-send')
     address = 'unix:path=' + os.path.join(folder, 'bus')
     config = os.path.join(folder, 'bus.conf')
@@ -100,7 +100,7 @@ def dbus(weft, folder):
 
 
 def curl(weft, folder):
-    """A client prints and returns the same, with an answer and without."""
+    """A recorded client prints the same and has the same exit status, with and without an answer."""
     program = need('curl')
     with socket.create_server(('127.0.0.1', 0)) as server:
         def answer():

@@ -94,7 +94,7 @@ static bool main_sleeps(void)
 	return state == 'S';
 }
 
-/* Another OS thread makes an end of the wait, after main has slept for 30 ms. */
+/* Another OS thread ends the wait of main after 30 ms. */
 static pthread_mutex_t mutex_of_other;
 static mtx_t c11_of_other;
 static pthread_rwlock_t rwlock_of_other;
@@ -164,7 +164,7 @@ static int helped(void)
 }
 
 #ifdef WITH_URING
-/* Three waits of 30 ms for an io_uring; nothing is said if the kernel allows none. */
+/* Waits three times for 30 ms at an io_uring; prints nothing if the kernel allows none. */
 static int uring(void)
 {
 	struct io_uring ring;
@@ -197,7 +197,7 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* Two OS threads that compute and never sleep; one is joined at once, the other after its end. */
+/* Two OS threads compute and never sleep; one is joined before its end, the other after it. */
 static int threads(void)
 {
 	pthread_t one, two;
@@ -233,7 +233,7 @@ static int locks(void)
 	return 0;
 }
 
-/* They wait for each other's locks a hundred times, and all ends well. */
+/* Two OS threads wait for each other's locks a hundred times without a deadlock. */
 static void *take_in_order(void *unused)
 {
 	struct timespec rest = {.tv_nsec = MS / 10};
@@ -258,7 +258,7 @@ static int order(void)
 	return 0;
 }
 
-/* Always ready: 100,000 times. */
+/* Polls a descriptor that is always ready 100,000 times. */
 static int ready(void)
 {
 	int epoll = epoll_create1(0), fd = eventfd(1, 0);
@@ -276,7 +276,7 @@ static int ready(void)
 	return 0;
 }
 
-/* Nothing that an event loop does. */
+/* A program without the calls of an event loop. */
 static int plain(void)
 {
 	struct pollfd fd = {.fd = eventfd(0, 0), .events = POLLIN};
@@ -292,7 +292,7 @@ static int plain(void)
 	return 0;
 }
 
-/* A child that goes on by itself, and waits for something else. */
+/* Forks; both the child and its parent wait once more before they end. */
 static int forks(void)
 {
 	int epoll = epoll_create1(0), status = 0;
@@ -313,7 +313,7 @@ static void *waits(void *data)
 	return NULL;
 }
 
-/* A thousand OS threads at a time, some of which are cancelled. */
+/* Starts a thousand OS threads that exist at once; some of them are cancelled. */
 static int many(void)
 {
 	enum { COUNT = 1000 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is recorded of programs without a runtime that weft knows: when their OS threads work and sleep.
+"""The trace of a program without a runtime that weft knows shows when its OS threads work and sleep.
 
 	scenes_test.py SCENES WEFT [uring]
 
@@ -24,7 +24,7 @@ def record(name, folder, out=b'done\n'):
 
 
 def test_small_threaded_programs_become_the_expected_promises(folder):
-    # Each kind of sleep is a sleep, and the time between them is work.
+    # Each kind of sleep is recorded as a sleep, and the time between sleeps as work.
     recording = record('ways', folder)
     trace = recording.trace('thread_scenes')
     main = trace.promise('thread', 'main')
@@ -58,7 +58,7 @@ def test_small_threaded_programs_become_the_expected_promises(folder):
             if recording.status or len(slept) != 3 or min(slept[1:]) < 29 * MS:
                 fail(f'waits for an io_uring: {running}')
 
-    # OS threads without sleep are complete, and the joining thread waits for them.
+    # OS threads that never sleep are recorded from start to end, and the thread that joins them waits.
     trace = record('threads', folder).trace('thread_scenes')
     main, named, unnamed = trace.promise('thread', 'main'), trace.promise('thread', 'worker'), trace.promise('thread', 'thread_scenes')
     for thread in (named, unnamed):
@@ -66,7 +66,7 @@ def test_small_threaded_programs_become_the_expected_promises(folder):
         worked = sum(end - begin for begin, end in thread['running'])
         if worked < 20 * MS or worked < 0.9 * (thread['end_ns'] - thread['running'][0][0]):
             fail(f'it works for {worked} ns of {thread["running"]}')
-    # In the picture a thread with the name of the program has its number.
+    # In the picture, a thread with the name of the program is shown with its number.
     picture = os.path.join(folder, 'threads.svg')
     subprocess.run([weft, 'render', trace.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(picture, encoding='utf-8') as file:
@@ -87,7 +87,7 @@ def test_small_threaded_programs_become_the_expected_promises(folder):
     if ops.count('hold') < 10 or ops.count('hold') != ops.count('release'):
         fail(f'{ops.count("hold")} holds, {ops.count("release")} releases')
 
-    # An always ready descriptor is no sleep, and costs next to nothing.
+    # A poll of a descriptor that is always ready is no sleep, and adds few events.
     trace = record('ready', folder, b'100000\n').trace('thread_scenes')
     events = trace.ask('info', '--json')[0]['events']
     if events > 100:

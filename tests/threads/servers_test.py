@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Servers with loops of their own, as Debian installs them: under load they answer as ever, and nothing is said against them.
+"""Unmodified servers with event loops of their own answer under load as without recording, and have no findings.
 
 	servers_test.py NAME WEFT	the names are at the end
 
@@ -18,7 +18,7 @@ import time
 
 from recorded import ENV, PATIENCE, Recording, expect, fail, free_port, need, need_way, until
 
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 CLIENTS, REQUESTS = 4, 50
 BODY = b'hello from weft\n' * 1000
@@ -54,7 +54,7 @@ def in_parallel(ask):
 
 
 def get(port, address='/file'):
-    """Asks as a client: one connection for all requests, closed by the last one."""
+    """A client that sends all requests over one connection, which the last request closes."""
 
     def ask(_):
         connection = http.client.HTTPConnection('127.0.0.1', port, timeout=PATIENCE)
@@ -170,7 +170,7 @@ def postgres(folder):
         script = 'CREATE TEMP TABLE t (i int);' + ''.join(f'INSERT INTO t VALUES ({i * (number + 1)}); SELECT sum(i) FROM t;' for i in range(REQUESTS))
         said = []
 
-        def answers():  # it listens before it is ready
+        def answers():  # the server listens before it is ready
             run = subprocess.run([psql, '-h', '127.0.0.1', '-p', str(port), '-U', 'weft', '-d', 'postgres', '-qAt'], input=script, env=ENV, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, text=True, timeout=PATIENCE, check=False)
             said[:] = run.stdout.split()
@@ -196,7 +196,7 @@ def load(process, port, ask):
 
 
 def main_process(process):
-    """Returns the process that the command starts, or has become."""
+    """Returns the process of the server: a child of the command, or the process of the command itself after an exec."""
     children = subprocess.run(['ps', '-o', 'pid=', '--ppid', str(process.pid)], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
     return int(children[0]) if children else process.pid
 

@@ -61,7 +61,7 @@ static void crowd(void)
 	printf("crowd: %d\n", ended);
 }
 
-/* ---- Turns by a condition, a semaphore and a barrier ---- */
+/* ---- OS threads take turns by a condition, a semaphore and a barrier ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -80,7 +80,7 @@ static void *take_turns(void *data)
 		pthread_cond_broadcast(&changed);
 		pthread_mutex_unlock(&lock);
 		sem_wait(&permits);
-		sum++; /* there is one permit */
+		sum++; /* the semaphore has one permit */
 		sem_post(&permits);
 		if (i % 10 == 0)
 			pthread_barrier_wait(&barrier);

@@ -1,4 +1,5 @@
-/* clock_bounds_test.c: clocks whose truth is known, since they were made so.  SPDX-License-Identifier: ISC */
+/* clock_bounds_test.c: bounds of clock offsets, tested with simulated clocks whose true offset is known. SPDX-License-Identifier:
+ * ISC */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static int64_t between(int64_t least, int64_t most)
 	return least + (int64_t)((z ^ (z >> 31)) % (uint64_t)(most - least + 1));
 }
 
-/* A clock with an offset, whose rate in millionths of a millionth changes at each bend. */
+/* A clock with an offset and a rate, in 1e-12, that changes at each bend. */
 struct clock {
 	int64_t offset, until[BENDS], rate[BENDS];
 };
@@ -59,7 +60,8 @@ static int64_t delay(int64_t least, int64_t most)
 
 static struct weft_clock_message messages[MESSAGES];
 
-/* Sends messages over some seconds; timestamps are early at one end, late at the other, or reversed. */
+/* Simulates messages within `span`.  Sends may be stamped too early and receipts too late; `wrong_ns` stamps each send so much
+ * too late. */
 static size_t send(const struct clock *mine, const struct clock *other, size_t count, int64_t span, int64_t forth_ns,
     int64_t back_ns, int64_t wrong_ns)
 {
@@ -90,7 +92,7 @@ static void true_clock_offset_of_two_hosts_is_within_the_bounds(void **state)
 		if (weft_clock_bounds_create(&tie, messages, count, false, &err) < 0)
 			fail_msg("round %d: %s", round, err.what);
 		int64_t last_ns = INT64_MIN;
-		struct weft_clock_bounds_cursor cursor = {0}; /* times are asked in ascending order, and sometimes backwards */
+		struct weft_clock_bounds_cursor cursor = {0}; /* the times are ascending, with some jumps back */
 		for (int i = 0; i < 2000; i++) {
 			const int64_t ns = shows(&mine, (int64_t)between(0, 9) ? span / 2000 * i + (int64_t)between(0, 3)
 									       : (int64_t)between(0, (uint64_t)span));
@@ -119,7 +121,7 @@ static void true_clock_offset_of_two_hosts_is_within_the_bounds(void **state)
 	}
 }
 
-/* A counter with an offset and a rate, and a sine whose rate changes by a bounded amount per second. */
+/* A clock that is a CPU counter: an offset, a rate, and a sine, so that the rate changes by a bounded amount per second. */
 struct counter {
 	int64_t offset;
 	double rate, far_ns, period_ns;
@@ -138,8 +140,8 @@ static int64_t counts(const struct counter *c, int64_t t)
 	       (int64_t)floor((double)t * c->rate + c->far_ns * sin((double)t / c->period_ns * 2 * 3.14159265358979));
 }
 
-/* Bounds of counters are narrower and still contain the truth, also for counters that bend as much as is allowed between rare
- * messages. */
+/* If both clocks are CPU counters, the bounds are narrower and still contain the true offset, even if the rates change as fast as
+ * allowed and messages are rare. */
 static void clocks_that_are_cpu_counters_have_narrower_bounds(void **state)
 {
 	enum { ROUNDS = 600 };
@@ -182,7 +184,7 @@ static void clocks_that_are_cpu_counters_have_narrower_bounds(void **state)
 	assert_true(narrower > 0.1 && narrower < 0.4);
 }
 
-/* With the message rate of a busy service the bounds are some us wide. */
+/* With as many messages as a busy service sends, the bounds are some us wide. */
 static void many_messages_narrow_the_clock_bounds(void **state)
 {
 	seed = 1;
@@ -198,7 +200,7 @@ static void many_messages_narrow_the_clock_bounds(void **state)
 	weft_clock_bounds_destroy(tie);
 }
 
-/* A send is stamped a ms after the call, although it took 2 us. */
+/* Each send is stamped 1 ms too late, so messages seem to arrive before they are sent. */
 static void messages_with_impossible_times_are_not_aligned(void **state)
 {
 	for (int round = 1; round < 50; round++) {
@@ -240,7 +242,7 @@ static void clocks_with_messages_in_one_direction_are_not_aligned(void **state)
 	assert_null(tie);
 }
 
-/* Times at both ends of the 64-bit range. */
+/* The messages have the smallest and the largest 64-bit times. */
 static void extreme_event_times_of_joined_traces_do_not_overflow(void **state)
 {
 	struct weft_clock_bounds *tie = NULL;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""core_test.py WEFT SERVER: the http-server with its ring in plain memory: stopped, and killed by SIGSEGV.
+"""core_test.py WEFT SERVER: weft reads the ring in the memory of an http-server that is stopped and then killed by SIGSEGV.
 
-What weft reads of the process and of gdb's core dump is the same, and the kernel's core dump adds at most what came until the end; all
-that clients asked for is in it.  So it is of a core dump with the files of a trace directory and of that directory.  SPDX-License-Identifier: ISC"""
+The stopped process and gdb's core dump of it give the same events, with all requests of the clients.  The kernel's core dump may have
+further events from the time until the server died.  A core dump that contains the mapped files of a trace directory gives the same
+events as the directory.  SPDX-License-Identifier: ISC"""
 import glob
 import json
 import os
@@ -18,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from http_server import Client, get  # noqa: E402
 
 REQUESTS = 40
-LIMIT = 60  # seconds, enough for a slow machine
+LIMIT = 60  # a time limit in seconds that suffices for a slow machine
 
 
 def weft(*args, status=0):
@@ -50,7 +51,7 @@ def allow_cores():
 
 
 class Run:
-    """A server that has answered, and is stopped."""
+    """A server that has answered the requests and was then stopped by SIGSTOP."""
 
     def __init__(self, trace, cores):
         self.process = subprocess.Popen([SERVER, '--port=0', '.'], env={**os.environ, 'WEFT_TRACE': trace}, cwd=cores,
@@ -96,7 +97,7 @@ def check_memory(cores):
         assert 'no process ' + pid in weft('save', '--pid=' + pid, '-w', 'none', status=2).stderr
         made = glob.glob('core*')
         for core in made:
-            got = events_of(core)  # SIGCONT wakes all its OS threads, which may run on until the first of them dies
+            got = events_of(core)  # SIGCONT wakes all OS threads of the server, which may record further events until SIGSEGV kills it
             assert got[:len(events)] == events, (len(got), len(events))
             assert all(e['time_ns'] >= events[-1]['time_ns'] for e in got[len(events):]) and len(got) < 2 * len(events), len(got)
             os.unlink(core)
@@ -107,7 +108,7 @@ def check_memory(cores):
 def check_directory(cores):
     run = Run('files', cores)
     pid = run.process.pid
-    events = events_of(f'/proc/{pid}/mem')  # weft finds the directory
+    events = events_of(f'/proc/{pid}/mem')  # weft finds the trace directory of the process
     assert events == events_of('files')
     got = weft('info', run.dump('lacking'), status=2).stderr
     assert 'recorded into ' + os.path.join(os.path.realpath(cores), 'files') in got, got

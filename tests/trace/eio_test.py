@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of OCaml 5 and Eio: what hangs is explained, what is healthy is not blamed.
+"""Programs of OCaml 5 and Eio: weft explain names the cause of a hang, and has no finding for a healthy program.
 
 	eio_test.py WEFT GENERATOR SHARED
 
@@ -28,8 +28,8 @@ def matching_lines(text, *words):
 
 
 def assert_hang(path):
-    """The unresolved promise, the fiber that waits for it, the fiber that waits for its mutex, and their switch."""
-    said = run('explain', path)  # it was killed, so the finding is uncertain
+    """Checks that weft names the unresolved promise, the fiber that awaits it, the fiber that waits for the mutex of that fiber, and their switch."""
+    said = run('explain', path)  # the program was killed, so the finding is uncertain
     assert said.startswith('hang (uncertain)'), said
     assert '"fiber 1"' in said.splitlines()[0] and 'nothing tried to resolve' in said.splitlines()[0], said
     assert '"reply of the server"' in said.splitlines()[0], said
@@ -38,7 +38,7 @@ def assert_hang(path):
     assert order == sorted(order) and '"fiber 5"' in waits[order[-1]:], waits
     dump = run('dump', path)
     assert matching_lines(dump, ' timer ', '"sleep"', 'resolved'), 'no sleep that is over'
-    # A waiter at the end of the trace lasts until then, also in pictures, and so does its input.
+    # A promise that still waits at the end of the trace lasts until this end, and so does its input.
     ends = {float(matching_lines(dump, f'"{name}"')[0].split(' .. ')[1].split()[0]) for name in ('reply of the server', 'main', 'fiber 1', 'fiber 5', 'fiber 6')}
     assert max(ends) - min(ends) < 0.001, dump
 
@@ -49,7 +49,7 @@ def assert_no_findings(path):
 
 
 def assert_failure_site(path):
-    """The failed fiber has failed, and its switch; sibling fibers were cancelled, and a fiber that is no longer needed is no failure."""
+    """Checks that a failed fiber and its switch are failed, that its sibling fibers are cancelled, and that a fiber that is no longer needed has not failed."""
     assert_no_findings(path)
     dump = run('dump', path)
     assert len(matching_lines(dump, 'failed "Refused(no such host)"')) == 2, dump
@@ -103,7 +103,7 @@ def generated(folder):
 
 
 def fibers_of(path):
-    """Returns how often each fiber ran, and each sleep."""
+    """Returns the fibers, with the number of their runs, and the sleeps."""
     found = []
     for line in matching_lines(run('dump', path), 'promise '):
         kind = line.split()[2]
@@ -113,7 +113,7 @@ def fibers_of(path):
 
 
 def fxt_has_the_same_fibers(folder):
-    """The trace of eio-trace has less detail, and weft info says so."""
+    """A trace of eio-trace has the same fibers as the runtime events; weft info lists the details that it lacks."""
     for name in 'hang', 'cancelled', 'domains', 'pipeline':
         data = os.path.join(shared, 'ocaml-lab', 'data', name)
         if not os.path.exists(data + '.fxt'):
@@ -134,7 +134,7 @@ def fxt_has_the_same_fibers(folder):
 
 
 def gzip_trace_is_read_like_the_original(folder):
-    """A gzip trace is read from a file and from a pipe; of a truncated one weft reads the rest, and of a damaged one it prints a line."""
+    """weft reads a gzip trace from a file and from a pipe, reads a truncated one up to its end, and prints a line about a damaged one."""
     made, packed = os.path.join(folder, 'made.fxt'), os.path.join(folder, 'made.fxt.gz')
     subprocess.run([generator, 'fxt', made], check=True, timeout=60)
     with open(made, 'rb') as f:
@@ -147,7 +147,7 @@ def gzip_trace_is_read_like_the_original(folder):
 
     write(gzip.compress(plain))
     assert run('dump', packed) == wanted != ''
-    write(gzip.compress(plain[:100]) + gzip.compress(plain[100:]))  # like `cat a.gz b.gz`
+    write(gzip.compress(plain[:100]) + gzip.compress(plain[100:]))  # two gzip files in a row, as from `cat a.gz b.gz`
     assert run('dump', packed) == wanted
     with open(packed, 'rb') as f:
         piped = subprocess.run([weft, 'dump', '-'], stdin=f, stdout=subprocess.PIPE, text=True, timeout=60, check=True)

@@ -1,4 +1,4 @@
-/* events.h: what tests of traces share.  SPDX-License-Identifier: ISC */
+/* events.h: helpers for tests of traces.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TESTS_TRACE_EVENTS_H
 #define WEFT_TESTS_TRACE_EVENTS_H
 
@@ -12,7 +12,7 @@
 
 #include "trace/trace.h"
 
-/* Copies all events, at most `room`. */
+/* Copies the next events of the trace, at most `room`; returns their number. */
 static inline size_t read_events(struct weft_trace *trace, struct weft_event *out, size_t room)
 {
 	const struct weft_event *events;

@@ -1,5 +1,5 @@
-/* fleet.c: hosts whose clocks are ahead, drift and bend; partial writes, reads of other sizes, delays that differ in both
- * directions, positions that wrap. SPDX-License-Identifier: ISC */
+/* fleet.c: simulated hosts: their clocks are ahead, drift, and change their rates; they make partial writes and reads of other
+ * sizes; delays differ in both directions, and positions wrap. SPDX-License-Identifier: ISC */
 #include "fleet.h"
 
 #include <inttypes.h>
@@ -17,17 +17,17 @@ enum { BENDS = 4, US = 1000, MS = 1000 * US, SECOND = 1000 * MS };
 __extension__ typedef __int128 wide;
 
 struct clock {
-	int64_t offset, until[BENDS], rate[BENDS]; /* a rate is in millionths of a millionth */
-	int64_t grows;                             /* growth in each second */
+	int64_t offset, until[BENDS], rate[BENDS]; /* a rate is in 1e-12 */
+	int64_t grows;                             /* growth of the rate in each second */
 };
 
 /* One event that a host records. */
 enum what { TOLD, SENT, RECEIVED, TRUTH };
 
 struct step {
-	int64_t true_ns, stamp_ns; /* time of the event, and the time that the host records, both by the true clock */
+	int64_t true_ns, stamp_ns; /* true time of the event, and true time at which the host reads its clock for it */
 	uint32_t host, connection, order;
-	bool is_second; /* second end of its connection */
+	bool is_second; /* the event is at the second end of its connection */
 	uint8_t what;
 	uint64_t position;
 };
@@ -35,7 +35,7 @@ struct step {
 struct connection {
 	uint32_t hosts[2];
 	uint64_t begins[2]; /* start positions of the bytes that each end sends */
-	int64_t delays[2];  /* the shortest delays */
+	int64_t delays[2];  /* the shortest delays of messages in both directions */
 	int64_t noise;      /* longest extra delay of most messages */
 };
 
@@ -96,7 +96,7 @@ static void add(struct fleet *f, struct step step)
 	}
 }
 
-/* Sends a message; returns the time at which its last byte was read. */
+/* Simulates a message over a connection; returns the time at which its last byte was read. */
 static int64_t send(struct fleet *f, struct fleet_choices *c, uint32_t connection, bool is_back, uint64_t *position, int64_t now)
 {
 	const struct connection *k = &f->connections.items[connection];
@@ -138,7 +138,7 @@ static void talk(struct fleet *f, struct fleet_choices *c, uint32_t connection, 
 	int64_t now = between(c, 10, 1000) * US;
 	k->noise = f->fault == FLEET_COUNTERS && between(c, 0, 2) == 0 ? 4 * MS : 20 * US;
 	for (int i = 0; i < 2; i++) {
-		/* Some positions wrap 32 bits. */
+		/* Some positions exceed 32 bits during the test. */
 		k->begins[i] = positions[i] = between(c, 0, 1) ? 0 : (uint64_t)UINT32_MAX - (uint64_t)between(c, 0, 60000);
 		k->delays[i] = between(c, 0, 3) ? between(c, 500, 20 * US) : between(c, 500, 2 * MS);
 		add(f, (struct step){.true_ns = now,
@@ -185,7 +185,7 @@ struct fleet *fleet_create(struct fleet_choices *c, size_t hosts, size_t rounds,
 		if (fault == FLEET_SAME_CLOCK)
 			f->clocks[i] = (struct clock){.offset = SECOND, .until = {INT64_MAX}};
 	}
-	/* Each host is connected to one of the hosts before it, some to two. */
+	/* Each host except the first is connected to a host before it; some hosts have a second connection. */
 	for (size_t i = 1; i < hosts; i++) {
 		connect(f, c, (size_t)between(c, 0, (int64_t)i - 1), i, rounds);
 		if ((i > 1 && fault == FLEET_SOUND && between(c, 0, 2) == 0) || (i == hosts - 1 && fault == FLEET_ONE_JUMPS))
@@ -224,13 +224,13 @@ static uint64_t tick(void)
 	return now_ticks;
 }
 
-/* Wall clocks may show any time. */
+/* The wall clocks of the hosts differ, and may show any time. */
 static uint64_t wall_ns(void)
 {
 	return UINT64_C(1700000000000000000) + now_ticks;
 }
 
-/* Formats the address of a host's end of a connection; `is_far`: the address that its peer knows. */
+/* Formats the address of a host's end of a connection; if `is_far` is true, the address that the peer knows. */
 static int address(const struct fleet *f, char *to, size_t room, uint32_t connection, bool is_second, bool is_far)
 {
 	const uint32_t host = f->connections.items[connection].hosts[is_second];
@@ -248,10 +248,10 @@ static void tell(const struct fleet *f, weft_id id, const struct step *step, con
 	weft__slow_detail(id, WEFT_DETAIL_CONNECTION, (int64_t)positions[0], text);
 }
 
-/* An end as its host has recorded it. */
+/* One end of a connection, as its host has recorded it so far. */
 struct known {
 	weft_id id;
-	uint64_t positions[2]; /* sent, received */
+	uint64_t positions[2]; /* bytes sent, bytes received */
 	size_t since_told;
 };
 
@@ -316,7 +316,8 @@ bool fleet_record(struct fleet *f, size_t host, const struct weft_record_options
 			weft_label(id, text);
 			weft_resolve(id, id);
 		}
-		/* The host records the connection again before the ring overwrites it, as the recorder does. */
+		/* The host records the connection again after each 40 events, before the ring overwrites it, as the recorder
+		 * does. */
 		if (k && s->what != TOLD && k->since_told++ == 40) {
 			k->since_told = 0;
 			tell(f, k->id, s, k->positions);

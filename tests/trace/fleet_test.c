@@ -1,4 +1,5 @@
-/* fleet_test.c: traces of hosts whose clocks are known: the truth is inside the bound, always.  SPDX-License-Identifier: ISC */
+/* fleet_test.c: joined traces of hosts with known clocks: the true time is always inside the bounds.  SPDX-License-Identifier:
+ * ISC */
 #include "fleet.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@ enum { EACH_BYTES = 1 << 18 };
 
 static void *buffers[FLEET_MOST];
 
-/* `lost`: clears one packet of each host. */
+/* Records and joins the traces of all hosts.  If `lost` is not 0, one packet of each trace is cleared. */
 static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes, uint64_t lost, struct weft_error *err)
 {
 	struct weft_trace *parts[FLEET_MOST], *trace = NULL;
@@ -41,7 +42,7 @@ static struct weft_trace *record(struct fleet *fleet, size_t hosts, size_t bytes
 	return trace;
 }
 
-/* All kinds of clocks, rings that wrap, missing packets. */
+/* Tests hosts with all kinds of clocks, with rings that wrap, and with missing packets. */
 static void true_clock_offset_is_within_the_bounds(void **state)
 {
 	enum { SOUND = 1, COUNTERS = 2, LOST = 4, WAYS = 6 };
@@ -67,7 +68,8 @@ static void true_clock_offset_is_within_the_bounds(void **state)
 				    truth.times, truth.first);
 			assert_true(!(way & SOUND) || truth.times == hosts * FLEET_TRUTHS);
 			gaps += way & LOST ? weft_trace_info(trace)->gap_count : 0;
-			/* Bytes that a ring has overwritten were written; lost bytes may not have been. */
+			/* If only a ring has overwritten events, all bytes that were read count as written; if a packet is lost,
+			 * some may not. */
 			assert_true(way & LOST || weft_trace_clock_sync(trace)->unwritten == 0);
 			unwritten += weft_trace_clock_sync(trace)->unwritten;
 			weft_trace_close(trace);
@@ -77,7 +79,7 @@ static void true_clock_offset_is_within_the_bounds(void **state)
 	assert_true(gaps > 20 && unwritten > 20);
 }
 
-static void host_with_impossible_times_is_left_out_with_a_reason(void **state)
+static void traces_of_a_host_with_wrong_times_or_addresses_are_not_joined(void **state)
 {
 	static const struct {
 		enum fleet_fault fault;
@@ -119,7 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(true_clock_offset_is_within_the_bounds),
-	    cmocka_unit_test(host_with_impossible_times_is_left_out_with_a_reason),
+	    cmocka_unit_test(traces_of_a_host_with_wrong_times_or_addresses_are_not_joined),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,4 +1,4 @@
-/* fleet_truth.h: how far the times of a joined trace of a fleet are from the truth.  SPDX-License-Identifier: ISC */
+/* fleet_truth.h: compares the times in the joined trace of a fleet with the true times.  SPDX-License-Identifier: ISC */
 #ifndef WEFT_TESTS_TRACE_FLEET_TRUTH_H
 #define WEFT_TESTS_TRACE_FLEET_TRUTH_H
 
@@ -12,7 +12,7 @@
 
 struct fleet_truth {
 	size_t times, wrong;
-	char first[160]; /* the first wrong event */
+	char first[160]; /* text about the first event with a wrong time */
 };
 
 static inline struct fleet_truth fleet_compare(const struct fleet *fleet, struct weft_trace *trace)
@@ -34,7 +34,7 @@ static inline struct fleet_truth fleet_compare(const struct fleet *fleet, struct
 			const uint32_t part = info->streams[ev[i].stream].part;
 			int64_t low, high;
 			weft_part_bounds(&info->parts[part], ev[i].time_ns, &low, &high);
-			/* A time is known to 1 ns. */
+			/* Both times may be wrong by 1 ns, because they are rounded. */
 			const bool is_inside =
 			    low - 2 <= shown && shown <= high + 2 && low <= ev[i].time_ns && ev[i].time_ns <= high;
 			truth.times++;

@@ -1,4 +1,4 @@
-/* follow_test.c: traces that change while they are looked at.  SPDX-License-Identifier: ISC */
+/* follow_test.c: traces that change while they are read.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -89,7 +89,7 @@ static void new_file_events_change_the_fingerprint(void **state)
 	assert_int_equal(open_and_count(), 3000);
 }
 
-/* Returns the last time at which the program is known to have lived. */
+/* Returns the last time at which the recorded program is known to run, or 0 if it has ended. */
 static int64_t lived_until(void)
 {
 	struct weft_trace *trace;
@@ -156,7 +156,7 @@ static void open_trace_survives_file_changes(void **state)
 	weft_stop();
 	assert_int_equal(weft_trace_open(&trace, path, &err), WEFT_OK);
 	has_changed();
-	/* The file shrinks, to nothing: a mapping would now raise SIGBUS. */
+	/* If the reader had mapped the file, the access to a page behind its new end would raise SIGBUS. */
 	assert_int_equal(truncate(in_trace("stream-0-1"), 5000), 0);
 	expect_all(trace);
 	assert_true(has_changed());
@@ -164,7 +164,7 @@ static void open_trace_survives_file_changes(void **state)
 	assert_int_equal(truncate(in_trace("stream-0-0"), 0), 0);
 	expect_all(trace);
 	assert_true(has_changed());
-	/* Garbage of the same length. */
+	/* A file of the trace is overwritten by other bytes of the same length. */
 	FILE *file = fopen(in_trace("stream-0-2"), "r+");
 	assert_non_null(file);
 	for (int i = 0; i < 32768; i++)
@@ -185,7 +185,8 @@ static void open_trace_survives_file_changes(void **state)
 	weft_trace_close(trace);
 }
 
-/* Another process truncates and extends files while the trace is opened: no signal, and no more events than were recorded. */
+/* Another process truncates and extends a file while the trace is opened.  The reader gets no signal, and no more events than
+ * were recorded. */
 static void shrinking_files_cause_no_signal(void **state)
 {
 	enum { TIMES = 300 };
@@ -222,7 +223,7 @@ static void special_and_image_files_have_a_fingerprint(void **state)
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(weft_trace_fingerprint(path), 0);
 	unlink(path);
-	/* The image of a buffer is overwritten in place within one tick of the clock. */
+	/* A file with the image of a buffer is overwritten so fast that its modification time may stay the same. */
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4};
 	assert_int_equal(weft_start(&options), WEFT_OK);
 	int fd = open(path, O_RDWR | O_CREAT, 0600);

@@ -1,4 +1,4 @@
-/* image_test.c: rings in images of memory, wherever they lie there and whatever else does.  SPDX-License-Identifier: ISC */
+/* image_test.c: rings are found at any place in an image of memory, beside any other content.  SPDX-License-Identifier: ISC */
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 
 enum { PAGE = 4096, PAGES = 64 };
 
-/* A ring with packets of one page each, as it was at the stop. */
+/* Memory for a ring with packets of one page each. */
 static _Alignas(PAGE) unsigned char ring[PAGES * PAGE];
 
 /* Records promises called name-0 to name-(count - 1), and one interned label, into the caller's memory. */
@@ -44,7 +44,7 @@ static void record(void *memory, size_t bytes, const char *name, int count, uint
 	weft_stop();
 }
 
-/* Fills memory with bytes that compress badly, as in the image of a busy machine. */
+/* Fills memory with pseudo-random bytes, as an image of a busy machine may have. */
 static void fill(unsigned char *to, size_t bytes, uint64_t seed)
 {
 	for (size_t i = 0; i < bytes; i++) {
@@ -54,13 +54,13 @@ static void fill(unsigned char *to, size_t bytes, uint64_t seed)
 }
 
 struct seen {
-	int events, requests, interned, first, last; /* first, last: numbers in the names */
+	int events, requests, interned, first, last; /* first, last: numbers in the first and the last name */
 	size_t skipped;
 	uint64_t lost, packets;
 	char note[640];
 };
 
-/* Reads a trace completely and closes it; names must be name-N without a gap. */
+/* Reads a trace completely and closes it; fails unless the labels are name-N with consecutive numbers. */
 static struct seen look(struct weft_trace *trace, const char *name)
 {
 	struct seen seen = {.first = -1, .last = -1};
@@ -135,7 +135,7 @@ static void ring_is_found_at_every_offset(void **state)
 	assert_non_null(image);
 	record(memory, sizeof memory, "name", 100, 0);
 	fill(image, SIZE, 1);
-	/* Positions around the borders of a read buffer, and odd ones, as in a stream of a machine's pages. */
+	/* Offsets of the ring around the borders of a read buffer, and odd offsets, as in a saved image of a machine. */
 	const size_t places[] = {64, 4096, 4097, 65537, (1 << 20) - 31, (1 << 20) - 32, (1 << 20) - 1, 1 << 20, (2 << 20) - 65,
 	    (2 << 20) - 128, SIZE - ROOM};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
@@ -162,7 +162,7 @@ static void ring_in_scattered_pages_is_read(void **state)
 	assert_int_equal(whole.last, 19999);
 	assert_true(whole.first > 0 && whole.lost > 0);
 	for (uint64_t seed = 1; seed < 6; seed++) {
-		/* A permutation of all pages that starts with the pages of the ring. */
+		/* The pages of the ring get the first places of a random permutation of all pages. */
 		int page[ALL];
 		uint64_t random = seed;
 		for (int i = 0; i < ALL; i++) {
@@ -203,7 +203,7 @@ static void definitions_that_fill_a_page_continue_in_the_next(void **state)
 		const struct weft_packet_header *h = (const void *)(ring + at);
 		packets += h->magic == WEFT_PACKET_MAGIC && h->stream_id == WEFT_CLASS_DEFINITIONS;
 	}
-	/* All packets of definitions are used; texts that did not fit there are in their events. */
+	/* The definitions fill all packets that are reserved for them; each further text is in the event that uses it. */
 	assert_int_equal(packets, PAGES / 16);
 	struct seen seen = look_at_memory(ring, sizeof ring, "a text that takes some room");
 	assert_int_equal(seen.last, TEXTS - 1);
@@ -230,7 +230,7 @@ static void duplicate_packets_are_read_once(void **state)
 	unsigned char *image = calloc(4, sizeof ring);
 	assert_non_null(image);
 	record(ring, sizeof ring, "twice", 300, PAGE);
-	/* An older state of each packet, and each packet a second time. */
+	/* The image has an older state of each packet of events, and two copies of each packet. */
 	memcpy(image + 64, ring, sizeof ring);
 	for (size_t at = 64; at < sizeof ring; at += PAGE) {
 		struct weft_packet_header *h = (struct weft_packet_header *)(void *)(image + at);
@@ -263,7 +263,7 @@ static void newest_of_several_rings_in_memory_is_read(void **state)
 	assert_non_null(image);
 	for (int newest = 0; newest < 2; newest++) {
 		memset(image, 0, SIZE);
-		/* The older ring is first, or last. */
+		/* The older ring is in front of the newer one, or behind it. */
 		size_t places[] = {newest ? sizeof ring + 64 : 4096, newest ? 4096 : 2 * sizeof ring + 8};
 		const char *names[] = {"old", "new"};
 		for (int i = 0; i < 2; i++) {
@@ -271,7 +271,7 @@ static void newest_of_several_rings_in_memory_is_read(void **state)
 			const uint8_t *u = header_of(ring, 0)->uuid;
 			snprintf(uuid[i], sizeof uuid[i], "%02X%02x%02x%02x", u[0], u[1], u[2], u[3]);
 			memcpy(image + places[i], ring, sizeof ring);
-			usleep(1000); /* a later start by the wall clock */
+			usleep(1000); /* gives the next ring a later start by the wall clock */
 		}
 		struct seen seen = look_at_memory(image, SIZE, "new");
 		assert_int_equal(seen.events, 404);
@@ -294,7 +294,7 @@ static void newest_of_several_rings_in_memory_is_read(void **state)
 	free(image);
 }
 
-/* As written by cat: the bytes start with a packet, like a trace. */
+/* Two buffers in one file, as cat writes them: the file starts with a packet, like the file of a trace. */
 static void file_of_two_adjacent_buffers_has_two_rings(void **state)
 {
 	for (int newest = 0; newest < 2; newest++) {
@@ -315,7 +315,7 @@ static void file_of_two_adjacent_buffers_has_two_rings(void **state)
 	}
 }
 
-/* The recorder builds a packet header on its stack, at first without a uuid. */
+/* Memory may contain a packet header without a UUID, because the recorder builds each header on its stack. */
 static void unfinished_header_is_no_ring(void **state)
 {
 	static _Alignas(8) unsigned char image[2 * sizeof ring];
@@ -328,7 +328,7 @@ static void unfinished_header_is_no_ring(void **state)
 	assert_string_equal(seen.note, "");
 }
 
-/* The identity of one packet, the newest one, is damaged: the rest is no ring. */
+/* The UUID of the newest packet is damaged: this packet alone is no ring. */
 static void single_packet_is_no_ring(void **state)
 {
 	unsigned char *image = calloc(2, sizeof ring);
@@ -350,7 +350,7 @@ static void single_packet_is_no_ring(void **state)
 	free(image);
 }
 
-/* After a restart of the machine a new ring overlaps the old one, of which some pages remain. */
+/* After a restart of the machine, a new ring overlaps an old ring, and some pages of the old one remain. */
 static void pages_of_an_old_ring_below_a_new_ring_are_ignored(void **state)
 {
 	enum { SIZE = 2 * PAGES * PAGE, NEW = PAGES / 4 };
@@ -373,7 +373,7 @@ static void torn_packet_loses_only_itself(void **state)
 	unsigned char *image = malloc(sizeof ring + 128);
 	assert_non_null(image);
 	record(ring, sizeof ring, "torn", 300, PAGE);
-	const size_t first = 4, damaged = 6; /* page 0 has the metadata, 1 to 4 the definitions */
+	const size_t first = 4, damaged = 6; /* page 0 has the metadata, pages 1 to 4 have the definitions */
 	for (int kind = 0; kind < 4; kind++) {
 		memset(image, 0, 128);
 		memcpy(image + 64, ring, sizeof ring);
@@ -405,7 +405,7 @@ static void torn_packet_loses_only_itself(void **state)
 	free(image);
 }
 
-/* The header of an image may claim any size; the reader copies only existing bytes. */
+/* The header of a packet may claim any size; the reader copies only existing bytes. */
 static void header_of_huge_packet_allocates_little(void **state)
 {
 	int fd = make_file();
@@ -473,7 +473,7 @@ static void image_without_a_ring_is_refused(void **state)
 
 /* ---- Core dumps ---- */
 
-/* Memory from address 0x10000000 on: each page is somewhere else in the file, in segments in any order. */
+/* The core dump has the ring at address 0x10000000; each page is a segment of its own, at another place of the file. */
 static void ring_across_segments_of_a_core_dump_is_read(void **state)
 {
 	enum { BASE = 0x10000000 };
@@ -493,7 +493,7 @@ static void ring_across_segments_of_a_core_dump_is_read(void **state)
 		    .e_phnum = PAGES};
 		put_at(fd, bits == 64 ? (void *)&big : &small, bits == 64 ? sizeof big : sizeof small, 0);
 		for (uint64_t i = 0; i < PAGES; i++) {
-			/* Pages are in the order 0, 37, 74, ..., at odd offsets. */
+			/* The segments are of pages 0, 37, 74, ..., at odd offsets in the file. */
 			uint64_t page = i * 37 % PAGES, offset = 8192 + (PAGES - i) * (PAGE + 3);
 			Elf64_Phdr p64 = {.p_type = PT_LOAD,
 			    .p_offset = offset,
@@ -518,7 +518,7 @@ static void ring_across_segments_of_a_core_dump_is_read(void **state)
 	}
 }
 
-/* Core dumps with wrong headers. */
+/* Opens core dumps whose headers have wrong values. */
 static void damaged_core_dump_is_read_or_refused_with_a_reason(void **state)
 {
 	enum { SIZE = 1 << 16 };
@@ -597,7 +597,7 @@ static void hung_process_is_read(void **state)
 	struct weft_trace *trace;
 	struct weft_error err;
 	for (int shared = 0; shared < 2; shared++) {
-		/* 8 GiB of reserved, untouched memory precede the ring. */
+		/* The process has reserved 8 GiB of memory that it never touched, beside the ring. */
 		void *empty = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		void *memory =
 		    mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | (shared ? MAP_SHARED : MAP_PRIVATE), -1, 0);
@@ -614,7 +614,7 @@ static void hung_process_is_read(void **state)
 			struct seen seen = look(trace, "hung");
 			assert_int_equal(seen.events, 2000);
 			assert_int_equal(seen.last, 999);
-			/* The remains of other tests' rings are in it too. */
+			/* The memory of the child also has remains of rings of other tests. */
 			assert_true(!seen.skipped || strstr(seen.note, "the image also contains "));
 		}
 		munmap(empty, bytes);
@@ -635,7 +635,7 @@ static void process_without_a_ring_is_refused(void **state)
 		execlp("sleep", "sleep", "1000", NULL);
 		_exit(1);
 	}
-	/* Before its exec the child is a copy of this process, which has rings in memory. */
+	/* Waits for the exec: before it, the child is a copy of this process, which has rings in its memory. */
 	close(until_exec[1]);
 	assert_int_equal(read(until_exec[0], text, 1), 0);
 	close(until_exec[0]);

@@ -1,4 +1,4 @@
-/* join_test.c: traces of several processes as one.  SPDX-License-Identifier: ISC */
+/* join_test.c: several traces are joined and read as one.  SPDX-License-Identifier: ISC */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,11 +22,11 @@
 
 enum { MS = 1000000, PROCESSES = 3 };
 
-/* ---- Processes: all are this process, with clocks that the test sets ---- */
+/* ---- Processes: this process plays all of them, with clocks that the test sets ---- */
 
 static _Alignas(8) unsigned char buffers[PROCESSES][1 << 17];
 static uint64_t now;
-static int64_t origin_ns; /* time of the clock's tick 0 */
+static int64_t origin_ns; /* wall clock time of tick 0 */
 
 static uint64_t tick(void)
 {
@@ -100,7 +100,7 @@ static void assert_text(struct weft_str text, const char *expected)
 	assert_string_equal(copy, expected);
 }
 
-/* Events keep their order, also after a rewind at any event. */
+/* Joined events are in the order of their times, also after a rewind at any event. */
 static void joined_events_are_sorted_by_time(void **state)
 {
 	enum { EVENTS = 60000, BYTES = 1 << 20 };
@@ -149,7 +149,7 @@ static void joined_events_are_sorted_by_time(void **state)
 	weft_trace_close(trace);
 }
 
-/* Two processes record each other's time; the clock of the second one started 5 us earlier. */
+/* Two processes record events at alternating times; the clock of the second process started 5 us earlier. */
 static void events_of_two_processes_share_one_clock(void **state)
 {
 	static struct weft_event ev[64], again[64];
@@ -202,7 +202,7 @@ static void events_of_two_processes_share_one_clock(void **state)
 	weft_trace_close(trace);
 }
 
-/* Records a call that another process serves, and a process that ends long before the others. */
+/* Records a client, whose call a server processes; the client ends long before the other processes. */
 static void record_a_call(bool is_answered)
 {
 	begin(0, "client", 1000);
@@ -294,7 +294,7 @@ static void critical_path_of_a_call_passes_through_its_server(void **state)
 	weft_trace_close(trace);
 }
 
-/* The client ended at 21 ms: no sleep follows, and its promises end by then. */
+/* The client ended at 21 ms, so its sleeps and its promises end there, too. */
 static void process_in_a_joined_trace_ends_when_its_recording_ends(void **state)
 {
 	record_a_call(false);
@@ -359,8 +359,8 @@ static void change_metadata(const char *trace, const char *what, const char *wit
 	fclose(file);
 }
 
-/* Two processes read one counter.  One of them measured twice its frequency, and the wall clock was set forward by an hour
- * between them. */
+/* Two processes read the same CPU counter.  The second one measured twice the frequency, and the wall clock was set forward by an
+ * hour before it started. */
 static void traces_with_one_clock_need_no_wall_clock(void **state)
 {
 	struct weft_trace *parts[2], *trace = NULL;
@@ -396,7 +396,7 @@ static void traces_with_one_clock_need_no_wall_clock(void **state)
 	}
 	assert_int_equal(expected_ns, 1800);
 	weft_trace_close(trace);
-	/* After another boot the counter started again. */
+	/* If the second trace is from another boot, its counter has started again, so the wall clock aligns the traces. */
 	change_metadata(path[1], "recorder = \"", "recorder = \"another-boot-");
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(weft_trace_open(&parts[i], path[i], &err), WEFT_OK);
@@ -409,7 +409,7 @@ static void traces_with_one_clock_need_no_wall_clock(void **state)
 
 /* ---- Several hosts ---- */
 
-/* The clock of a host that started long before, and runs faster by 100 ppm. */
+/* The other host's clock started long before, and is faster by 100 ppm. */
 static uint64_t there_shows(uint64_t true_ns)
 {
 	return true_ns + true_ns / 10000 + UINT64_C(5000000000);
@@ -424,8 +424,8 @@ static weft_id begin_end(const char *text, int64_t sent)
 	return id;
 }
 
-/* Calls every 10 ms; the other host answers each after 4 ms, and a message takes 100 us.  The caller records its sends `late_ns`
- * late, and does not record its first `untold` calls. */
+/* Records a client that calls a server on another host every 10 ms; the server answers after 4 ms, and each message takes 100 us.
+ * The client records each send `late_ns` too late, and does not record its first `untold` calls. */
 static void record_two_hosts(const char *peer, uint64_t late_ns, unsigned untold)
 {
 	static uint64_t asks_ns[CALLS];
@@ -483,7 +483,7 @@ static void clocks_of_two_hosts_are_aligned_by_messages(void **state)
 		int64_t took_ns = m->transfers[i].received_ns - m->transfers[i].sent_ns;
 		assert_in_range(took_ns, 0, 2 * ON_ITS_WAY_NS + 4);
 	}
-	/* The answer started when the call had arrived, and took 4 ms. */
+	/* The server starts to work on the answer when the call has arrived, and needs 4 ms. */
 	uint32_t answer = promise_called(m, "an answer"), works = promise_called(m, "it works");
 	int64_t began_ns = m->promises[works].start_ns - m->promises[answer].start_ns;
 	assert_in_range(began_ns, 0, 2 * ON_ITS_WAY_NS + 4);
@@ -493,8 +493,8 @@ static void clocks_of_two_hosts_are_aligned_by_messages(void **state)
 	for (size_t i = 0; i < path->count; i++)
 		in_works_ns += path->steps[i].promise == works ? path->steps[i].end_ns - path->steps[i].start_ns : 0;
 	assert_in_range(in_works_ns, 4 * MS - ON_ITS_WAY_NS, 4 * MS + ON_ITS_WAY_NS);
-	/* The processing time of the other host is exact by its own clock; the sum of both directions is known better than each
-	 * one. */
+	/* The clock of the other host gives its processing time exactly.  The sum of the times that both messages need has
+	 * narrower bounds than the time of each one. */
 	struct weft_process_share *shares;
 	size_t count;
 	int64_t apart_ns = 0;
@@ -517,7 +517,7 @@ static void clocks_of_two_hosts_are_aligned_by_messages(void **state)
 	weft_trace_close(trace);
 }
 
-/* Bytes that were written before the connection was recorded are read by the peer, and count as no loss. */
+/* Bytes that were written before the recording of the connection, and that the peer reads during it, do not count as lost. */
 static void bytes_before_the_first_record_are_no_loss(void **state)
 {
 	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 5);
@@ -539,7 +539,7 @@ static void stream(weft_id end, enum weft_kind kind, uint64_t position)
 	weft_read(end, one);
 }
 
-/* Requests every 10 ms, the last of which gets no response for two seconds. */
+/* Records requests every 10 ms; the last request gets no response for two seconds. */
 static void record_silence(void)
 {
 	enum { QUESTIONS = 10 };
@@ -577,7 +577,7 @@ static void record_silence(void)
 	weft_stop();
 }
 
-/* The end that owes the answer is reported, and names the one that waits. */
+/* The finding is about the end of the connection that owes the answer, and names the end that waits for it. */
 static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state)
 {
 	record_silence();
@@ -605,7 +605,7 @@ static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state
 	weft_trace_close(trace);
 }
 
-/* Hosts behind NAT, or with impossible times of messages. */
+/* Joining fails if a host is behind NAT, or if messages seem to arrive before they are sent. */
 static void hosts_whose_clocks_cannot_be_aligned_are_reported(void **state)
 {
 	static const struct {
@@ -674,7 +674,7 @@ static void promise_ids_too_large_for_a_joined_trace_are_reported(void **state)
 	weft_trace_close(trace);
 }
 
-/* Processes of one name get numbers; a long name is not repeated before each of its counters. */
+/* Processes with the same name get their process ids as numbers; a long name is cut in front of labels. */
 static void joined_processes_of_equal_name_get_distinct_names(void **state)
 {
 	static const char *const names[] = {"shell", "shell", "a name that is much longer than any name of a process"};

@@ -27,7 +27,7 @@ static int64_t next_number[2];
 static int at_each_look, looks;
 static sem_t asked, answered;
 
-/* Both OS threads record the same numbers, this thread first. */
+/* Both OS threads record the numbers 0, 1, 2, ...; this thread records each number first. */
 static void record_number(int who)
 {
 	weft_await(next_number[who], 1);
@@ -56,7 +56,7 @@ static void go_on(bool is_pair)
 
 static bool read_and_go_on(void *ctx, uint64_t offset, void *to, size_t bytes)
 {
-	/* Reads in two halves, so that the memory also changes during a copy. */
+	/* Copies two halves and records in between, so that the memory also changes during a copy. */
 	size_t half = bytes / 16 * 8;
 	memcpy(to, buffer + offset, half);
 	if (looks++ < 4000)
@@ -65,7 +65,8 @@ static bool read_and_go_on(void *ctx, uint64_t offset, void *to, size_t bytes)
 	return true;
 }
 
-/* Opens the buffer while it changes; the numbers of each stream must be consecutive.  Sets the last number of each stream. */
+/* Reads the buffer while threads record into it; fails unless the numbers of each stream are consecutive.  Stores the last number
+ * of each stream. */
 static void look(bool is_pair, int64_t last[2])
 {
 	struct weft_trace *trace;
@@ -125,7 +126,8 @@ static void all_streams_end_at_the_same_time(void **state)
 	for (int i = 0; i < 20; i++) {
 		look(true, last);
 		assert_true(last[0] >= 6000);
-		/* This thread has recorded each number of the other thread before, and at most one more. */
+		/* This thread records each number before the other thread does, so at one moment it has recorded the same number
+		 * or one more. */
 		assert_in_range(last[0] - last[1], 0, 1);
 	}
 	at_each_look = 0;
@@ -133,7 +135,7 @@ static void all_streams_end_at_the_same_time(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* Returns the offset of the packet of events with this number in its stream. */
+/* Returns the offset of the packet of events with this sequence number. */
 static size_t find_packet(uint64_t sequence, struct weft_packet_header *header)
 {
 	for (size_t at = 0; at + sizeof *header <= sizeof buffer; at += 8) {
@@ -228,7 +230,7 @@ static const char *file(const char *name)
 
 struct seen {
 	int events;
-	int64_t jump_from, jump_to; /* numbers around the one gap */
+	int64_t jump_from, jump_to; /* the numbers before and behind the gap */
 	int64_t before_ns, after_ns;
 	size_t skipped, gaps;
 	struct weft_gap gap;
@@ -264,7 +266,7 @@ static struct seen read_all(void)
 	return seen;
 }
 
-/* Checks that the trace reports one gap, at the missing events. */
+/* Checks that the trace reports one gap, and that its place is that of the missing events. */
 static void expect_gap(const struct seen *seen, int64_t events)
 {
 	assert_int_equal(seen->gaps, 1);
@@ -301,7 +303,7 @@ static void missing_first_file_is_a_gap(void **state)
 	assert_int_equal(seen.skipped, 1);
 }
 
-/* Zeros of any length at any place: the reader takes none for an event. */
+/* Zeros of any length at any place in a file are no events for the reader. */
 static void zeros_in_the_middle_are_reported_as_gap(void **state)
 {
 	static const char zeros[8192];
@@ -384,7 +386,7 @@ static void *record_as(void *name)
 	return record_once(name);
 }
 
-/* Opens the directory as an archive, without some files. */
+/* Packs the trace directory, without the files that match `without`, into an archive and opens it. */
 static struct weft_trace *open_archive(const char *without)
 {
 	char command[512], archive[128];
@@ -398,7 +400,7 @@ static struct weft_trace *open_archive(const char *without)
 	return trace;
 }
 
-/* No packet count was written at the end, but the definitions list the threads. */
+/* A killed program has written no count of packets, but its definitions list the OS threads. */
 static void definitions_list_the_threads_of_a_killed_program(void **state)
 {
 	pid_t child = fork();
@@ -472,7 +474,7 @@ static void trace_without_metadata_has_no_process_name(void **state)
 	weft_trace_close(trace);
 }
 
-/* An event has 16 bits for its stream. */
+/* struct weft_event has 16 bits for the number of a stream. */
 static void streams_beyond_the_maximum_share_the_last(void **state)
 {
 	enum { COUNT = UINT16_MAX + 5, BYTES = 256 };
@@ -514,7 +516,7 @@ static void read_in_memory(const void *bytes, size_t size)
 	weft_trace_close(trace);
 }
 
-/* An unreadable page follows a trace that is cut, or that has other bytes at its end. */
+/* The reader gets a trace that is cut, or that is followed by other bytes; the page behind these bytes is unreadable. */
 static void no_byte_after_the_end_is_read(void **state)
 {
 	enum { PAGE = 4096, ROOM = 16 * PAGE, TAIL = 200 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of Lwt 6: each event is read as OCaml's own reader returns it, what hangs or is slow is named by its line.
+"""Programs of Lwt 6: weft reads each event as OCaml's own reader does, and names the source line of hanging or slow waits.
 
 	lwt_test.py WEFT GENERATOR SHARED
 
@@ -24,7 +24,7 @@ def run(*words, status=0):
 
 
 def explain(path, *words):
-    """Returns the findings; nothing that rests on an inference is certain, so the exit status is 0."""
+    """Returns the findings.  All of them are uncertain, because they rest on inferences, so the exit status must be 0."""
     return [json.loads(line) for line in run('explain', '--json', path, *words).splitlines()]
 
 
@@ -42,7 +42,7 @@ def promises(path):
 
 
 def unpack(name, folder):
-    """Returns a recording's path, or None."""
+    """Unpacks a recording; returns its path, or None if it is missing."""
     packed, path = os.path.join(data, name + '.events.xz'), os.path.join(folder, name + '.events')
     if not os.path.exists(packed):
         print(f'{name}: skipped, not in {data}')
@@ -74,7 +74,7 @@ def real_hang_is_named(folder):
     hang, = explain(path)
     assert hang['finding'] == 'hang' and not hang['sure'] and 'hang.ml:6' in hang['title'] and 'Lwt_main.run' in hang['title'], hang
     said = run('explain', path)
-    assert '(hang.ml:5) creates' in said and 'hang.ml:8' not in said, said  # the heartbeat is healthy
+    assert '(hang.ml:5) creates' in said and 'hang.ml:8' not in said, said  # line 8 is a heartbeat, which does not hang
     assert re.search(r'hang\.ml:6 .*\(inferred\)', run('waits', path)), run('waits', path)
 
 
@@ -89,7 +89,7 @@ def real_server_is_explained(folder):
     slow = next(title for kind, title in found if kind == 'slow')
     said = run('explain', path)
     least, most = int(re.search(r'took at least (\d+) ms', slow)[1]), int(re.search(r'may have taken up to (\d+) ms', said)[1])
-    assert 100 <= least <= 200 <= most, (least, most)  # the program slept 200 ms there
+    assert 100 <= least <= 200 <= most, (least, most)  # the program slept for 200 ms at this line
     assert '(server.ml:6) was called at server.ml:10, called at server.ml:17' in said, said
     assert 'runs on to the next wait, at server.ml:6, called at server.ml:10, called at server.ml:17' in run('explain', path)
 
@@ -129,7 +129,7 @@ def slow_lookup_is_found(folder):
 
 
 def callers_identify_waits_at_one_line(folder):
-    """The slow wait has the callers that end behind it, although others at its line began later and ended before."""
+    """The callers of a slow wait are found by the order of ends, although other waits at the same line began later and ended before."""
     path = generate('lwt-callers', os.path.join(folder, 'callers'), '--count=30')
     slow, = explain(path)
     assert slow['finding'] == 'slow' and not slow['sure'] and 'took 290 ms' in slow['title'] and '(page.ml:5)' in slow['title'], slow
@@ -139,7 +139,7 @@ def callers_identify_waits_at_one_line(folder):
 
 
 def times_of_equal_requests_have_bounds(folder):
-    """Requests of the same lines without contexts: the slowest took 240 ms, and all that is known is a range."""
+    """If requests of the same source lines have no contexts, only a range is known for the duration of the slowest, which took 240 ms."""
     path = generate('lwt-requests', os.path.join(folder, 'requests'), '--count=30')
     slow, = explain(path)
     assert slow['finding'] == 'slow' and not slow['sure'] and 'took at least 153 ms' in slow['title'], slow
@@ -189,7 +189,7 @@ def siblings_do_not_wait_for_each_other(folder):
 
 
 def order_of_ends_identifies_waits_at_one_line(folder):
-    """The start of let%lwt a = f () and b = g () in looks as if it waited for g; the end of f wakes it."""
+    """In `let%lwt a = f () and b = g () in`, the outer wait seems to await g at its start; that the end of f wakes it shows that it awaits f."""
     path = generate('lwt-both', os.path.join(folder, 'both'))
     lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
     links = [json.loads(line) for line in run('events', '--json', path).splitlines()]
@@ -200,7 +200,7 @@ def order_of_ends_identifies_waits_at_one_line(folder):
 
 
 def one_hanging_job_of_many_is_named(folder):
-    """The jobs that ended are not what Lwt_main.run waits for."""
+    """Lwt_main.run waits for the only job that has not ended."""
     path = generate('lwt-jobs', os.path.join(folder, 'jobs'), '--count=20')
     hang, = explain(path)
     assert hang['finding'] == 'hang' and 'jobs.ml:2' in hang['title'] and 'nothing tried to resolve' in hang['title'], hang
@@ -209,7 +209,7 @@ def one_hanging_job_of_many_is_named(folder):
 
 
 def get_hang_title_and_places(path):
-    """Returns the title of the only finding, and the places of the tree of waits."""
+    """Returns the title of the only finding, and the places in the output of weft waits."""
     hang, = explain(path)
     assert hang['finding'] == 'hang' and not hang['sure'], hang
     return hang['title'], re.findall(r' at (\S+)', run('waits', path))
@@ -217,7 +217,7 @@ def get_hang_title_and_places(path):
 
 def outer_context_waits_for_the_inner_one(folder):
     """A request with a context waits for a query that has a context of its own."""
-    for count in 0, 5:  # the first request hangs, or a later one
+    for count in 0, 5:  # number of requests before the one that hangs
         path = generate('lwt-nested', os.path.join(folder, 'nested'), f'--count={count}')
         title, places = get_hang_title_and_places(path)
         assert '"query" (shop.ml:4)' in title and places == ['shop.ml:9', 'shop.ml:4'], (title, places)
@@ -233,7 +233,7 @@ def cancelled_work_is_no_finding(folder):
 
 
 def user_of_a_pool_hangs(folder):
-    """A query never ends; the user that waits for it is the next one of the pool, and not the one whose end started it."""
+    """A query of a pool's user never ends; the finding names the user that waits for the query, and not the user whose end started it."""
     for count in 1, 5, 6:
         title, places = get_hang_title_and_places(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
         assert '(pool.ml:3)' in title and places == ['pool.ml:12', 'pool.ml:3', 'pool.ml:12', 'pool.ml:12'], (count, title, places)
@@ -250,7 +250,7 @@ def lwt_runs_in_a_fiber(folder):
 
 
 def overwritten_start_is_no_error(folder):
-    """Waits that started before the ring's first event end, and nothing is reported of them."""
+    """Waits whose start the ring has overwritten are not reported when they end."""
     path = generate('lwt-server', os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
     assert titles(path) == [], titles(path)
     assert 'wait' in {p['kind'] for p in promises(path)}
@@ -272,7 +272,7 @@ def bytes_of_other_events_are_shown(folder):
 
 
 def damaged_waits_are_shown_as_bytes(folder):
-    """Each cut of a wait is a wait with a shorter file name, or unread bytes."""
+    """If the bytes of a wait are damaged, weft shows them as unread bytes or as a wait with a shorter file name."""
     path = generate('lwt-hang', os.path.join(folder, 'cut'), '--short')
     with open(path, 'rb') as f:
         content = bytearray(f.read())

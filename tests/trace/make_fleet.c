@@ -1,7 +1,7 @@
 /* make_fleet.c: writes traces of hosts with known clocks: make_fleet OUT HOSTS ROUNDS [SEED [FAULT [PROMISES [together]]]].
  *
- * Writes OUT/0, OUT/1 and so on; together: the events of all hosts as one process, in OUT/0.  FAULT: sound, nat, late, one-way,
- * jumps, same-clock, counters or one-jumps.  SPDX-License-Identifier: ISC */
+ * Writes OUT/0, OUT/1 and so on, a trace for each host; with `together`, one trace OUT/0 in which one process has the events of
+ * all hosts.  FAULT: sound, nat, late, one-way, jumps, same-clock, counters or one-jumps.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""missing_test.py PROGRAM WEFT: whatever file of a finished trace is missing, weft knows that something is, and is sure of nothing but
-what it says of the whole trace, too.
+"""missing_test.py PROGRAM WEFT: if any file of a finished trace is missing or damaged, weft reports missing events, and each certain
+finding has a kind that weft also finds in the complete trace.
 
-Each file of a trace of several OS threads, one after the other, is removed, and emptied in its middle.  SPDX-License-Identifier: ISC"""
+Each file of a trace of several OS threads is removed in one copy of the trace, and overwritten by zeros in its middle in another copy.  SPDX-License-Identifier: ISC"""
 import glob
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 
 program, weft = (os.path.abspath(path) for path in sys.argv[1:])
 wrong, looks = [], 0
-true_of = set()  # the complete trace
+true_of = set()  # kinds of the certain findings about the complete trace
 
 
 def run(*words):
@@ -22,7 +22,7 @@ def run(*words):
 
 
 def certain_findings(trace):
-    """Returns the certain findings: their kinds and titles."""
+    """Yields kind and title of each certain finding."""
     for line in run('explain', '--json', trace).stdout.splitlines():
         finding = json.loads(line)
         if finding['sure']:
@@ -30,7 +30,7 @@ def certain_findings(trace):
 
 
 def compare_with_truth(trace, what, is_whole):
-    """Compares weft's findings about a trace with the truth."""
+    """Compares the findings about a damaged trace with those about the complete trace, which is given first."""
     global looks
     looks += 1
     told = run('info', '--json', trace)
@@ -51,7 +51,7 @@ def compare_with_truth(trace, what, is_whole):
 
 
 def is_oldest(path):
-    """Returns whether a file is the oldest packet of a stream's ring: its loss looks like a wrap."""
+    """Returns whether a file has the oldest packet of a ring.  Its loss cannot be noticed, because the ring could have overwritten it."""
     def sequence(of):
         with open(of, 'rb') as file:
             return struct.unpack_from('<Q', file.read(160), 72)[0]
@@ -75,7 +75,7 @@ with tempfile.TemporaryDirectory() as folder:
             if name == 'metadata':
                 continue
             for change in os.unlink, empty_middle:
-                # A small file has no page in the middle.
+                # A small file has no whole page in its middle.
                 if change is empty_middle and os.path.getsize(os.path.join(whole, name)) < 30000:
                     continue
                 if change is os.unlink and 'packets=' in options and is_oldest(os.path.join(whole, name)):

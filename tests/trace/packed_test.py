@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""packed_test.py WEFT GENERATE: the memory for a packed trace is a multiple of what is really in it.
+"""packed_test.py WEFT GENERATE: weft refuses a packed trace that unpacks to much more than its size, before its memory is full.
 
 SPDX-License-Identifier: ISC"""
 import gzip
@@ -25,7 +25,7 @@ def measure(*command, env=None):
 
 
 def pack(path, trace, byte, megabytes):
-    """Writes a tar.gz of a trace with another stream that is one byte many times."""
+    """Writes a tar.gz of a trace and of a further stream file, in which one byte is repeated."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode='w') as tar:
         tar.add(trace, 't')
@@ -42,7 +42,7 @@ def pack(path, trace, byte, megabytes):
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     subprocess.run([generate, 'random', '--events=5k', '--format=native', '-o', 'trace'], check=True)
-    # Rings of many idle threads are mostly zeros, and are read.
+    # A file of zeros is accepted, because the rings of many idle threads are mostly zeros.
     pack('zeros.tar.gz', 'trace', b'\0', 256)
     status, said, memory = measure(weft, 'info', 'zeros.tar.gz')
     if status != 0 or '\nevents     5000\n' not in said:

@@ -20,7 +20,8 @@ static int look(void *ctx, char *line)
 	if (sscanf(line, "%llu - lost", &ring) == 1 && strstr(line, " - lost "))
 		return 0;
 	const int got = sscanf(line, "%llu %llu %15s", &ring, &time_ns, what);
-	/* The generator's clock is monotonic, and all its events have names. */
+	/* The generator writes only events with a name, at times that never go back, so an event without a name or with an
+	 * earlier time is torn. */
 	seen->is_torn = got != 3 || strcmp(what, "unknown") == 0 || time_ns < seen->first_ns;
 	if (seen->is_torn)
 		fprintf(stderr, "torn: %s\n", line);

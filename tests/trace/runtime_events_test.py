@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runtime events of OCaml 5: each event is read as OCaml's own reader hands it out.
+"""Runtime events of OCaml 5: weft reads each event as OCaml's own reader does.
 
 	runtime_events_test.py WEFT GENERATOR SHARED LIVE TIMES
 
@@ -71,7 +71,7 @@ def generated(folder):
 
 
 def torn_files_are_read(folder):
-    """Cut anywhere, or with nonsense in the middle: earlier events are read, and the error is one line."""
+    """A file that is cut anywhere, or has wrong bytes in the middle, is read up to the damage, and weft prints one line about it."""
     trace, lines = os.path.join(folder, 't.events'), os.path.join(folder, 't.txt')
     generate('pipeline', trace, '--words=1024', '--count=300', f'--lines={lines}')
     with open(trace, 'rb') as f:
@@ -81,7 +81,7 @@ def torn_files_are_read(folder):
     for at in first + 8192, first + 4096, first + 4100, first + 8, first:
         write_sparse(trace, data[:at])
         done = recorded(trace)
-        times = [line.split()[:2] for line in done.stdout.splitlines()]  # the names of user events are cut off
+        times = [line.split()[:2] for line in done.stdout.splitlines()]  # compares only times and operations, since the cut file lacks the names of user events
         assert times == [line.split()[:2] for line in wanted[:len(times)]], at
         assert at == first + 8192 or done.stderr.count('\n') == 1 and 'skipped' in done.stderr, (at, done.stderr)
     at = int.from_bytes(data[64:72], 'little')
@@ -104,7 +104,7 @@ def torn_files_are_read(folder):
 
 
 def sparse_file_is_read(folder):
-    """A sparse file of a gigabyte costs only its data."""
+    """For a sparse file of a gigabyte, weft needs memory only for its data."""
     trace = os.path.join(folder, 's.events')
     generate('pipeline', trace, '--words=1048576')
     assert os.path.getsize(trace) > 1 << 30
@@ -115,7 +115,7 @@ def sparse_file_is_read(folder):
 
 
 def live_ring_is_read(folder):
-    """A ring that wraps during the read is never read torn."""
+    """weft never returns a torn event of a ring that wraps while it is read."""
     trace = os.path.join(folder, 'live.events')
     with subprocess.Popen([generator, 'fibers', trace, '--words=1024', '--domains=2', '--count=50', '--live=100000000'],
                           stdout=subprocess.PIPE) as writer:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sources_test.py WEFT GENERATE [TEST...]: traces that come from odd places: pipes, files that are larger than any memory, names that turn into
-something else.
+"""sources_test.py WEFT GENERATE [TEST...]: traces from pipes, from files that are larger than any memory,
+   and with control characters in names.
 
 SPDX-License-Identifier: ISC"""
 
@@ -30,14 +30,14 @@ def expect(what, got, wanted):
 
 
 def expect_error(what, done, line):
-    """Checks for exit status 2, and one line on stderr with this text."""
+    """Fails unless weft exited with status 2 and printed only one line with this text, on stderr."""
     expect(what, (done.returncode, done.stdout, done.stderr.count('\n')), (2, '', 1))
     if line not in done.stderr:
         expect(what, done.stderr, line)
 
 
 def events(path):
-    """Returns the number of events in `weft info`, and of skipped parts."""
+    """Returns the rows `events` and `skipped` of weft info."""
     done = run('info', path)
     rows = dict(line.split(None, 1) for line in done.stdout.splitlines() if line and line[0] != ' ' and line != 'summary')
     return (rows.get('events'), rows.get('skipped')) if done.returncode == 0 else (done.returncode, done.stderr)
@@ -65,19 +65,19 @@ def has_opened(process, path):
             if os.path.samefile(os.path.join(folder, name), path):
                 return True
         except OSError:
-            pass  # closed meanwhile
+            pass  # the process has closed this file since then
     return False
 
 
 def fifo_is_read_until_its_writer_ends():
     os.mkfifo('written')
-    # Keeps it open, so that there is a writer before there is a byte.
+    # This test keeps the FIFO open, so that it has a writer before its first byte.
     keeper = os.open('written', os.O_RDWR)
     reader = subprocess.Popen([WEFT, 'events', 'written'], stdout=subprocess.PIPE, text=True)
     for byte in (LINE[:5], LINE[5:], LINE):
         os.write(keeper, byte)
         threading.Event().wait(0.05)
-    # The content of a FIFO is lost when its last descriptor is closed.
+    # Waits until weft has opened the FIFO: its content is lost when its last descriptor is closed.
     while not has_opened(reader, 'written'):
         threading.Event().wait(0.01)
     os.close(keeper)
@@ -96,7 +96,7 @@ def endless_input_stops_at_a_limit():
 
 
 def control_characters_reach_no_terminal():
-    """Direction marks, line ends, zero-width characters, tags: in texts of a trace, and in file names."""
+    """weft replaces direction marks, line ends, zero-width characters and tags, both in texts of a trace and in file names."""
     hidden = [*range(1, 0x20), *range(0x7f, 0xa0), 0x61c, 0x180e, 0x200b, 0x200e, 0x200f, *range(0x2028, 0x202f), *range(0x2060, 0x2070), 0xfeff,
               *range(0xfff9, 0xfffc), 0xe0001, 0xe0041]
     shown = 'a\u200db\u200c\u05d0\u20ac\U0001f600\u2027\u202f'
@@ -125,7 +125,7 @@ def files_whose_sizes_wrap_are_refused():
 
 
 def sparse_file_costs_only_its_data():
-    """Files of 8 TB with a few pages of data."""
+    """weft reads sparse files of 8 TB with a few pages of data."""
     size = 8 << 40
     whole = events(native('sparse'))
     with open('sparse/stream-0-0', 'rb') as file:
@@ -153,7 +153,7 @@ def sparse_file_costs_only_its_data():
 
 
 def main():
-    # The limit protects this machine.
+    # The limit keeps a crash from writing a huge core dump.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     place = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix='weft-sources-', dir=place) as scratch:

@@ -1,4 +1,5 @@
-/* trace_test.c: the readers of mirage and S-expression traces, and the sources of their bytes.  SPDX-License-Identifier: ISC */
+/* trace_test.c: the readers of mirage and S-expression traces, and how they get the bytes of files, pipes and archives.
+ * SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@ static void assert_text(struct weft_str text, const char *expected)
 	assert_memory_equal(text.ptr, expected, text.len);
 }
 
-/* Checks that the reader skipped exactly one part, and its description. */
+/* Checks that the reader skipped exactly one part, and that it gives this description of the part. */
 static void assert_skipped(const struct weft_trace *trace, const char *what, uint64_t bytes)
 {
 	const struct weft_trace_info *info = weft_trace_info(trace);
@@ -105,7 +106,8 @@ static void mirage_decodes_every_operation(void **state)
 	weft_trace_close(trace);
 }
 
-/* Opens packets with given counts, each with one event whose time is the packet's place in time. */
+/* Checks that packets with these counts are read in the order of time.  Each packet has one event; a time of 0 stands for none.
+ */
 static void assert_order(const uint16_t *counts, const int64_t *times, size_t n, bool wrapped)
 {
 	struct weft_event ev[8];
@@ -179,7 +181,7 @@ static void mirage_reads_complete_events(void **state)
 		trace = open_bytes(w.bytes, w.size);
 		assert_int_equal(read_events(trace, ev, 8), headers[i].events);
 		assert_skipped(trace, headers[i].what, headers[i].bytes);
-		/* A rewind does not report damage again. */
+		/* After a rewind, damage is not reported a second time. */
 		weft_trace_rewind(trace);
 		assert_int_equal(read_events(trace, ev, 8), headers[i].events);
 		assert_int_equal(weft_trace_info(trace)->skipped_count, 1);
@@ -198,7 +200,7 @@ static void mirage_notes_damage_between_packets(void **state)
 	assert_int_equal(read_events(trace, ev, 8), 3);
 	assert_skipped(trace, "test: no packet header (packet 1, offset 0x46)", 19);
 	weft_trace_close(trace);
-	/* The second packet has another UUID. */
+	/* A packet with another UUID is skipped. */
 	two_packets();
 	second_packet();
 	w.bytes[first + 10] ^= 1;
@@ -265,7 +267,8 @@ static void mirage_time_never_goes_back(void **state)
 	weft_trace_close(trace);
 }
 
-/* The recorder increases the content size before it writes the event. */
+/* The recorder increases the content size of a packet before it writes an event, so the last event of a killed program may be all
+ * zeros. */
 static void mirage_drops_a_last_event_of_zeros(void **state)
 {
 	struct weft_event ev[8];
@@ -281,7 +284,7 @@ static void mirage_drops_a_last_event_of_zeros(void **state)
 	weft_trace_close(trace);
 }
 
-/* The list has the first 64 parts; the count has all. */
+/* The list of skipped parts has the first 64; their count includes all. */
 static void list_of_damaged_parts_of_a_file_has_the_first_64(void **state)
 {
 	struct weft_event ev[256];
@@ -412,7 +415,7 @@ static void file_in_no_known_format_is_refused(void **state)
 	}
 }
 
-#ifndef __wasi__ /* WASI has no processes, pipes and temporary folders, and the core of the page has no files */
+#ifndef __wasi__ /* WASI has no processes, pipes or temporary folders, and the core of the page reads no files */
 
 static char dir[] = "/tmp/weft-trace-test-XXXXXX";
 
@@ -470,7 +473,7 @@ static void traces_in_files_pipes_and_archives_are_opened(void **state)
 	close(pipes[1]);
 	assert_true(dup2(pipes[0], STDIN_FILENO) == STDIN_FILENO);
 	assert_int_equal(count_events("-"), 2);
-	/* The reader stops early on an unknown format: this pipe has no end. */
+	/* The writer keeps this pipe open, so the reader must refuse an unknown format before it has read all. */
 	assert_int_equal(pipe(pipes), 0);
 	char junk[1024] = "junk";
 	assert_int_equal(write(pipes[1], junk, sizeof junk), sizeof junk);
@@ -509,7 +512,7 @@ static void archive_is_read_like_its_directory(void **state)
 		assert_null(weft_source_find(&source, "c"));
 		weft_source_close(&source);
 	}
-	/* A cut archive yields its remaining events. */
+	/* The files in front of the cut in an archive are found. */
 	FILE *file = fopen(in_dir("flat.tar"), "rb");
 	unsigned char bytes[4096];
 	assert_non_null(file);
@@ -524,7 +527,7 @@ static void archive_is_read_like_its_directory(void **state)
 	}
 }
 
-/* Files of some file systems are shorter than their size. */
+/* Some file systems, such as sysfs, report a larger size than the content of a file. */
 static void file_shorter_than_its_size_is_read(void **state)
 {
 	struct weft_source source;
@@ -555,7 +558,7 @@ static void failed_open_of_a_trace_reports_the_reason(void **state)
 	weft_trace_close(NULL);
 }
 
-/* A ring of 3 GB, of which a few bytes are used. */
+/* The file of the ring has 3 GB, of which only a few bytes are not zero. */
 static void sparse_ring_of_3_gb_is_read(void **state)
 {
 	const uint32_t packet_bytes = 400u << 20;

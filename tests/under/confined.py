@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""confined.py mdwe|seccomp|service PROGRAM...: a program that may make no memory executable that was written, by PR_SET_MDWE of the kernel or by the
-filter of systemd's MemoryDenyWriteExecute=; as a service, one that besides is killed by what SystemCallFilter=@system-service does not allow.  Exit
-status 77 where the kernel or systemd knows no such thing.
+"""confined.py mdwe|seccomp|service PROGRAM...: runs a program that cannot make written memory executable:
+   with mdwe by PR_SET_MDWE of the kernel, with seccomp by the filter of systemd's
+   MemoryDenyWriteExecute=.  With service, each system call that SystemCallFilter=@system-service does not allow also kills the program.  Exits with status 77
+   if the kernel or systemd lacks the feature.
 
 SPDX-License-Identifier: ISC"""
 

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""under_test.py mdwe|seccomp|service|valgrind|LIBRARY WEFT PROGRAM [ARGUMENT...]: a torture of an adapter, recorded where not everything is
-allowed, or under a tool that looks for faults.
+"""under_test.py mdwe|seccomp|service|valgrind|LIBRARY WEFT PROGRAM [ARGUMENT...]: records the torture program of an adapter in a confined process, or under
+   valgrind or ThreadSanitizer.
 
-The program says the same, byte for byte, whether it is recorded or not, and what was recorded is whole.  mdwe, seccomp and service: confined.py.
-valgrind finds nothing wrong with what weft does there.  LIBRARY is libweft-hook.so with ThreadSanitizer in it, which looks at what weft reads and
-writes, not at what the program does.
+The output of the program is the same with and without recording, and its trace is complete.  mdwe, seccomp and service are modes of confined.py.
+   valgrind must find no fault of weft.  LIBRARY is a libweft-hook.so with ThreadSanitizer, which checks the reads and writes of weft, not those of the program.
 
 SPDX-License-Identifier: ISC"""
 
@@ -37,8 +36,8 @@ def check(traces, may_lose=False):
 
 
 def errors(folder):
-    """The reports of valgrind, each by its frames, of what weft did itself or by way of libc.  What other OS threads were about to free is lost in a
-    child that fork() made: there they are no more."""
+    """Returns the frames of each report of valgrind about weft, or about libc called by weft.  Leaks in a forked child are left out: other OS threads, which would
+        free the memory, do not exist there."""
     reports, processes = [], os.listdir(folder)
     for name in processes:
         with open(os.path.join(folder, name), encoding='utf-8', errors='replace') as file:
@@ -47,7 +46,7 @@ def errors(folder):
             for error in re.findall(r'<error>.*?</error>', told, re.S):
                 kind, frames = re.search(r'<kind>(.*?)</kind>', error)[1], re.findall(r'<frame>(.*?)</frame>', re.search(r'<stack>.*?</stack>', error, re.S)[0], re.S)
                 objects = [(re.search(r'<obj>(.*?)</obj>', frame) or [0, '?'])[1] for frame in frames]
-                # The recorder asks the kernel whether an address can be read; the memory may be gone.
+                # The recorder asks the kernel whether an address can be read, also in memory that was freed.
                 if (is_fork and kind.startswith('Leak')) or (kind == 'SyscallParam' and 'weft_hook_is_readable' in error):
                     continue
                 if OURS.search(next((path for path in objects if not LIBC.search(path)), '')):
@@ -56,7 +55,7 @@ def errors(folder):
 
 
 def under_valgrind(folder):
-    # Entries of functions are changed while the program runs.
+    # weft changes the entries of functions while the program runs.
     log = os.path.join(folder, 'log')
     os.mkdir(log)
     words = [need('valgrind'), '-q', '--smc-check=all', '--leak-check=full', '--show-leak-kinds=definite', '--num-callers=30', '--xml=yes', f'--xml-file={log}/%p']
@@ -72,7 +71,7 @@ def under_valgrind(folder):
 
 def under_tsan(folder):
     loads = next((line.split()[2] for line in subprocess.run(['ldd', tool], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines() if 'libtsan' in line), '')
-    # libuv orders them by a flag, which the tool does not see.
+    # libuv orders these accesses by a flag, which ThreadSanitizer does not see.
     with open(os.path.join(folder, 'suppressions'), 'w', encoding='ascii') as file:
         file.write('race:^weft__uv_async_send$\n')
     plain = run(command)
@@ -81,7 +80,7 @@ def under_tsan(folder):
     if recorded.returncode == 66 or b'WARNING: ThreadSanitizer' in recorded.stderr:
         fail(f'{recorded.stderr.count(b"WARNING: ThreadSanitizer")} reports:\n{recorded.stderr.decode(errors="replace")[:12000]}')
     expect((recorded.stdout, recorded.returncode), (plain.stdout, plain.returncode), 'what the program says')
-    check([Trace(os.path.abspath(weft), os.path.join(traces, name)) for name in sorted(os.listdir(traces))], may_lose=True)  # it is slow
+    check([Trace(os.path.abspath(weft), os.path.join(traces, name)) for name in sorted(os.listdir(traces))], may_lose=True)  # few rounds, because the tool is slow
 
 
 def confined(folder):

@@ -1,4 +1,4 @@
-"""debian.py: the source of a package that is installed, for tests that bring their own.  SPDX-License-Identifier: ISC"""
+"""debian.py: fetches the source of an installed Debian package, whose own tests a test of weft runs.  SPDX-License-Identifier: ISC"""
 
 import glob
 import os

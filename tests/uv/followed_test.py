@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""followed_test.py WEFT: several processes under load, Python on uvloop as Debian installs it, which weft top, weft serve and weft waits follow as one.
+"""followed_test.py WEFT: weft top, weft serve and weft waits --follow show several busy processes as one trace; the processes are Python with uvloop of Debian.
 
 SPDX-License-Identifier: ISC"""
 import json
@@ -38,7 +38,7 @@ async def main():
 uvloop.install()
 asyncio.run(main())
 """
-# Sends as many requests as each input line says.
+# The client reads a number from each line of its input, and sends so many requests.
 CLIENT = """
 import asyncio, os, sys, uvloop
 async def main():
@@ -53,7 +53,7 @@ async def main():
 uvloop.install()
 asyncio.run(main())
 """
-STEP = 20000  # of about ten events in both
+STEP = 20000  # number of requests; each request gives about ten events in both processes together
 
 
 class Process:
@@ -83,7 +83,7 @@ class Server:
         self.url = self.process.stdout.readline().strip()
 
     def get(self, path, name):
-        """Stores the trace under that name; returns whether it is only the newest part."""
+        """Stores the answer of the server as file `name`; returns whether the answer has only the newest events."""
         with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer, open(name, 'wb') as file:
             file.write(answer.read())
             return 'newest' in answer.headers['ETag']
@@ -95,7 +95,7 @@ def weft_json(*words):
 
 
 class Facts:
-    """The contents of a trace of two processes."""
+    """Numbers and names of a trace of two processes, which the test compares."""
 
     def __init__(self, path):
         if os.path.exists('facts'):
@@ -106,7 +106,7 @@ class Facts:
         self.pending = sorted(base.execute("SELECT kind, name FROM promise WHERE end = 'pending' AND kind <> 'preexisting'"))
         self.events = weft_json('info', '--json', path)[0]['events']
         # The last digit of an id names the process of a promise.
-        # A read of a stream of Python waits for a read of uvloop.
+        # Reads of Python's StreamReader are left out, because each of them waits for a read of uvloop.
         self.reads = base.execute("SELECT COUNT(*) FROM promise WHERE kind = 'read' AND end = 'resolved' AND name NOT LIKE 'StreamReader%'").fetchone()[0]
         self.messages = base.execute('SELECT COUNT(*) FROM link JOIN promise x ON x.number = link.a JOIN promise y ON y.number = link.b '
                                      'WHERE x.id % 10 <> y.id % 10 AND x.id > 0 AND y.id > 0').fetchone()[0]
@@ -125,7 +125,7 @@ def check_follow(client):
     for _ in range(5):
         client.ask(STEP)
         expect('the newest', server.get('trace-1', 'newest'), True)
-    # A loop records its waits when its poll has lasted for some time.
+    # The wait of a loop for its poll is recorded only when the poll has lasted for some time.
     until('both loops wait', lambda: server.get('trace-1', 'newest') and Facts('newest').waits.count(('loop', 'poll')) == 2)
     expect('all', server.get('trace-1?whole=1', 'whole'), False)
     newest, whole = Facts('newest'), Facts('whole')
@@ -138,7 +138,7 @@ def check_follow(client):
     # Each read has bytes that the other process wrote, except for reads near the start of the window.
     expect('messages stay', newest.messages >= newest.reads - 10, True)
 
-    # A process starts, and ends again: the directory is read again.
+    # When a process starts or ends, weft serve reads the directory again.
     late = Process('late', 'client.py', client.port)
     late.ask(10)
     client.ask(1)

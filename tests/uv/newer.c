@@ -1,5 +1,5 @@
-/* newer.c: uses what libuv has had since 1.45: pipes with long or abstract names, several datagrams at once, io_uring, metrics.
- * Prints "skipped" if it is built with an older libuv.  SPDX-License-Identifier: ISC */
+/* newer.c: uses functions that libuv has since 1.45: pipes with long or abstract names, several datagrams at once, io_uring,
+ * metrics. Prints "skipped" if it is built with an older libuv.  SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,7 +110,8 @@ int main(void)
 	uv_metrics_t metrics;
 	check(uv_loop_init(&loop));
 	check(uv_loop_configure(&loop, UV_METRICS_IDLE_TIME));
-	uv_loop_configure(&loop, UV_LOOP_USE_IO_URING_SQPOLL); /* a kernel may forbid it: then the pool's threads do the work */
+	uv_loop_configure(
+	    &loop, UV_LOOP_USE_IO_URING_SQPOLL); /* if the kernel forbids io_uring, threads of the pool do the work */
 	use_pipes();
 	use_datagrams();
 	check(uv_fs_open(&loop, &open_req, "/etc/passwd", O_RDONLY, 0, is_open));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what calls of libuv since 1.45 become in a trace, and that the program behaves as without recording.
+"""Calls that libuv has since 1.45 have the right promises in a trace, and the program behaves as without recording.
 
 	newer_test.py NEWER WEFT
 

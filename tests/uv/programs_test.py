@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs as Debian installs them, recorded: their actions are in the trace, and findings name only real faults.
+"""Records unmodified programs of Debian: their actions are in the trace, and findings name only real faults.
 
 	programs_test.py NAME WEFT	the names are at the end
 
@@ -19,7 +19,7 @@ import time
 
 from recorded import PATIENCE, Recording, Trace, check_answered_reads, expect, fail, free_port, need, need_module, until
 
-# A busy machine delays everything: only delays that no healthy run has are alarms here.
+# The limit for stalls is long, because a healthy program also has shorter stalls on a busy machine.
 LATE = '2s'
 
 
@@ -40,7 +40,7 @@ def write(folder, name, text):
 
 
 def neovim(weft, folder):
-    """A job, a timer in Lua, a file by libuv, and the end."""
+    """neovim runs a job, a timer of Lua and requests for a file, and then exits."""
     nvim = need('nvim')
     script = write(folder, 'jobs.vim', """
 let job = jobstart(["sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.05; done; exit 7"], {'on_stdout': {id, data, event -> 0}})
@@ -51,7 +51,7 @@ lua vim.wait(20000, function() return vim.g.fired == 1 and vim.g.closed == 1 end
 """)
     recording = Recording(weft, os.path.join(folder, 'nvim'), [nvim, '--headless', '-u', 'NONE', '-S', script, '+qa'], stdin=subprocess.DEVNULL)
     expect(recording.status, 0, 'the exit status of nvim')
-    trace = recording.trace('nvim')  # and no traces of sh and sleep
+    trace = recording.trace('nvim')  # there are no traces of sh and sleep
     process, out = trace.promise('process', 'sh -c for i in 1 2 3'), trace.promise('connection', 'stdout of sh')
     expect((process['end'], process['labels'][-1][1]), ('resolved', 'exit status 7'), 'the job')
     reads = [p for p in trace.promises('read') if p['created_by'] == out['promise']]
@@ -76,7 +76,7 @@ def neovim_fifo(weft, folder):
                           wait=False, stdin=subprocess.DEVNULL)
     recording.ids('nvim')
     end = time.monotonic() + PATIENCE
-    # Between two iterations of its loop it waits for nothing: a kill at that time cannot be reported exactly.
+    # Waits until a finding names the fifo: a kill between two iterations of the loop would be reported less exactly.
     while not any('/fifo"' in line['title'] for line in named_by(recording.trace('nvim'))):
         if time.monotonic() > end:
             fail('nobody finds what keeps nvim')
@@ -108,7 +108,7 @@ b IN A 10.0.0.2
 
 
 def named(weft, folder):
-    """BIND's server with two loops, asked by dig: three questions by UDP, three by TCP."""
+    """A server of BIND with two loops answers three questions of dig by UDP, and three by TCP."""
     server, dig = need('/usr/sbin/named'), need('dig')
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
@@ -128,7 +128,7 @@ def named(weft, folder):
     recording.end('named', signal.SIGTERM)
     expect(recording.status, 0, 'the exit status of named')
     trace = recording.trace('named')
-    # Its two loops, and the loop of the resolver, each in an OS thread.
+    # The two loops of the server and the loop of its resolver run in OS threads of their own.
     if len({p['stream'] for p in trace.promises('loop', 'uv_run')}) < 2:
         fail('not several loops')
     requests, connections = trace.promises('request', 'from 127.0.0.1:'), trace.promises('connection', 'from 127.0.0.1:')
@@ -153,7 +153,7 @@ policy.add(policy.all(policy.STUB('127.0.0.1@{upstream}')))
 
 
 def resolver(weft, folder):
-    """dig asks Knot Resolver, which asks BIND: by UDP, three recorded processes; the path of the answer passes through both servers."""
+    """dig asks Knot Resolver by UDP, which asks BIND; all three are recorded, and the path of the answer passes through both servers."""
     named, kresd, dig = need('/usr/sbin/named'), need('/usr/sbin/kresd'), need('dig')
     upstream = free_port()
     port = free_port(upstream)
@@ -170,7 +170,7 @@ def resolver(weft, folder):
         server.end(name, signal.SIGTERM)
     traces = [client.trace('dig'), servers[1].trace('kresd'), servers[0].trace('named')]
     both = [trace.path for trace in traces]
-    # Datagrams to other servers have keyed digests, which do not reveal the question.
+    # A scrubbed trace has other digests of its datagrams than the trace, so that the digests do not reveal the questions.
     subprocess.run([weft, 'save', '--scrub', both[1], '-w', os.path.join(folder, 'scrubbed')], check=True)
     digests = [[abs(event['value']) for event in trace.ask('events', '--json') if event.get('what') == 'datagram']
                for trace in (traces[1], Trace(weft, os.path.join(folder, 'scrubbed')))]
@@ -180,7 +180,7 @@ def resolver(weft, folder):
     if told['messages'] < 4:
         fail(f'messages between three processes: {told}')
     promises = [json.loads(line) for line in subprocess.run([weft, 'dump', '--json', *both], capture_output=True, text=True, check=True).stdout.splitlines()]
-    # The last digit of a promise's number is the number of its trace: kresd's is 1.  BIND's own requests are pending at the same time.
+    # The last digit of a promise's number is the number of its trace, which is 1 for kresd.  BIND's own requests are pending at the same time.
     requests = [p for p in promises if p.get('kind') == 'request' and p['promise'] % 10 == 1]
     asked = [p for p in requests if any(f'from 127.0.0.1:{upstream}' in text for _, text in p['labels'])]
     question = max((p for p in requests if p['start_ns'] < asked[-1]['start_ns'] <= p['end_ns']), key=lambda p: p['start_ns'])
@@ -188,7 +188,7 @@ def resolver(weft, folder):
     for words in ('in transit from kresd', ' in named', 'in transit from named', ' in kresd', ' in transit'):
         if words not in path:
             fail(f'the path of an answer does not say "{words}":\n{path}')
-    # The resolver answers in a check handle, for input of the same iteration of the loop: so dig's path passes through all three.
+    # The resolver answers dig in a check handle, in the iteration of the loop in which BIND's answer arrives, so the path of dig passes through all three processes.
     answered = next(p for p in promises if p.get('kind') == 'request' and p['promise'] % 10 == 0 and any(f'from 127.0.0.1:{port}' in text for _, text in p['labels']))
     path = subprocess.run([weft, 'path', *both, f'--promise={answered["created_by"]}'], capture_output=True, text=True, check=True).stdout
     if not re.search(r'from dig .*in kresd\n(.*\n)*.*from kresd .*in named\n(.*\n)*.*from named .*in kresd\n(.*\n)*.*"check" runs.*\n.*from kresd .*in dig', path):
@@ -206,7 +206,7 @@ add_test(NAME fails COMMAND false)
 
 
 def ctest(weft, folder):
-    """Two tests at a time."""
+    """ctest runs two tests at a time."""
     program, build = need('/usr/bin/ctest'), os.path.join(folder, 'build')
     write(folder, 'CMakeLists.txt', CTEST)
     subprocess.run([need('/usr/bin/cmake'), '-S', folder, '-B', build], stdout=subprocess.DEVNULL, check=True)
@@ -258,7 +258,7 @@ asyncio.run(main())
 
 
 def uvloop(weft, folder):
-    """asyncio on libuv: a callback computes for 350 ms, and delays the others."""
+    """With asyncio on uvloop, a callback computes for 350 ms and delays other callbacks."""
     python = need_module('uvloop')
     recording = Recording(weft, os.path.join(folder, 'traces'), [python, write(folder, 'echo.py', UVLOOP)])
     expect((recording.out, recording.status), (b'done\n', 0), 'what it says')
@@ -319,7 +319,7 @@ asyncio.run(main())
 
 
 def uvloop_floods(weft, folder):
-    """A program without a sleep for a while, in a small ring: earlier events are kept, and the spinning promise is named."""
+    """If a program does not sleep for a while, a small ring keeps its earlier events, and a finding names the spinning promise."""
     python = need_module('uvloop')
     for name, kind, label in (('reader', 'poll', 'pipe'), ('later', 'handle', 'idle'), ('sleep', 'handle', 'idle')):
         recording = Recording(weft, os.path.join(folder, name), [python, write(folder, 'floods.py', FLOODS), name], record=['--mode=ring', '--size=256K'])
@@ -364,7 +364,7 @@ asyncio.run(main())
 
 
 def uvloop_both(weft, folder):
-    """Two processes on uvloop, which writes to connections without libuv: the client's wait leads into the server."""
+    """The chain of waits of a client leads into its server, although uvloop writes to connections without libuv."""
     python = need_module('uvloop')
     server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
     port = server.process.stdout.readline().decode().strip()
@@ -394,7 +394,7 @@ asyncio.run(main())
 
 
 def uvloop_polls(weft, folder):
-    """A client that uses libuv only to wait for its socket."""
+    """A client uses libuv only to wait until its socket is readable."""
     python = need_module('uvloop')
     server = Recording(weft, os.path.join(folder, 'server'), [python, write(folder, 'answers.py', ANSWERS)], wait=False)
     port = server.process.stdout.readline().decode().strip()
@@ -422,7 +422,7 @@ setInterval(() => {}, 100000);
 
 
 def node(weft, folder):
-    """A node whose executable contains libuv, or links it: the forgotten interval keeps it alive."""
+    """A forgotten interval keeps a node process alive, whether its executable contains libuv or links it."""
     program = need('node')
     recording = Recording(weft, os.path.join(folder, 'traces'), [program, write(folder, 'server.js', NODE)], wait=False)
     expect(recording.process.stdout.readline(), b'done, and should exit now\n', 'what it says')
@@ -444,7 +444,7 @@ def node(weft, folder):
     if not trace.promises('fs', 'open /etc/hostname') or not trace.promises('process', 'true') or not trace.promises('listen', '127.0.0.1'):
         fail('what node did is not in the trace')
     healthy(trace)
-    # With several threads each band has the name of its OS thread; all are called node.
+    # In a picture of several processes, each band has the name of its process and OS thread, all of which are called node.
     other, picture = Recording(weft, os.path.join(folder, 'other'), [program, '-e', 'setTimeout(() => {}, 100)']).trace('node'), os.path.join(folder, 'both.svg')
     subprocess.run([weft, 'render', trace.path, other.path, '-o', picture, '--size=1280x1000'], check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(picture, encoding='utf-8') as file:
@@ -454,7 +454,7 @@ def node(weft, folder):
 
 
 def is_asleep(pid):
-    """Returns whether the main thread sleeps, ten times in a row."""
+    """Returns whether the main thread of the process sleeps at ten looks, 5 ms apart."""
     for _ in range(10):
         with open(f'/proc/{pid}/task/{pid}/stat', encoding='utf-8') as file:
             if file.read().rsplit(')', 1)[1].split()[0] != 'S':
@@ -464,16 +464,16 @@ def is_asleep(pid):
 
 
 def node_killed(weft, folder):
-    """Many promises of one type in flight are reported once."""
+    """Many promises of one type that are in flight when node is killed are one finding."""
     script = "for (let i = 0; i < 8; i++) require('crypto').pbkdf2('a', 'b', 2e9, 64, 'sha512', () => {}); console.log('asked')"
     recording = Recording(weft, os.path.join(folder, 'traces'), [need('node'), '-e', script], wait=False)
     expect(recording.process.stdout.readline(), b'asked\n', 'what it says')
     until(lambda: len([p for p in recording.trace('node').promises('work') if p['end'] == 'pending' or p['failure']]) >= 8, 'no work is under way')
-    # Without a callback that runs: the script has ended, and its loop waits.
+    # Waits until the script has ended and the loop sleeps, so that no callback runs at the kill.
     until(lambda: all(is_asleep(pid) for pid in recording.ids('node')), 'node does not wait')
     recording.end('node', signal.SIGKILL)
     found = recording.trace('node').findings(LATE)
-    # On a busy machine the work has been under way for so long that it is a hang; then both findings may have a part of it.
+    # On a busy machine, some of the work is in flight for so long that it counts as a hang; then each of two findings has a part of the promises.
     counts = {name: [max(finding['count'], finding['weight']) for finding in found.get(name, [])] for name in ('underway', 'hang')}
     expect((max(map(len, counts.values())), sum(map(sum, counts.values()))), (1, 8), f'how often the work in progress is reported, and of how many promises: {counts}')
 
@@ -492,7 +492,7 @@ with Server(('127.0.0.1', 0), Answer) as server:
     server.serve_forever()
 """
 
-# The definition of serve() precedes it.
+# A script of this text needs a definition of serve() in front.
 ASYNCIO_SERVES = """
 async def main():
     server = await asyncio.start_server(serve, '127.0.0.1', 0)
@@ -537,7 +537,7 @@ def ask_store(port, number, keys):
 
 
 def slow_store(weft, folder, name, command):
-    """A server that reads all the time from its client, and asks another server, which is slow once: the finding names the other server."""
+    """A server with a pending read on its client's connection asks another server, which is slow once; the finding names the other server."""
     store = subprocess.Popen(['/usr/bin/python3', write(folder, 'store.py', STORE)], stdout=subprocess.PIPE)
     try:
         at = int(store.stdout.readline())
@@ -612,8 +612,8 @@ async def serve(reader, writer):
 
 
 def uvloop_leaks(weft, folder):
-    """A connection and a timer that each client leaves behind are leaks, though all code of uvloop runs in a handle that never ends; while the clients
-    exist they are none."""
+    """If each client leaves a connection and a timer behind, both are leaks, although all code of uvloop runs in a handle that never ends;
+        they are no leaks while the clients exist."""
     for stay in (False, True):
         with socket.create_server(('127.0.0.1', 0), backlog=100) as store:
             at = store.getsockname()[1]
@@ -649,7 +649,7 @@ async def serve(reader, writer):
 
 
 def uvloop_sleeps(weft, folder):
-    """A client whose response is late, because the server sleeps, is not reported as late itself."""
+    """If a server sleeps and its response is late, the waiting client has no finding of its own."""
     recording = Recording(weft, os.path.join(folder, 'traces'), [need_module('uvloop'), write(folder, 'sleeps.py', ASYNCIO_SLEEPS)], wait=False)
     port = int(recording.process.stdout.readline())
     for i in range(40):

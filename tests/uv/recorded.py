@@ -1,4 +1,4 @@
-"""recorded.py: runs programs under weft record, and reads what came of it.  SPDX-License-Identifier: ISC"""
+"""recorded.py: runs programs under weft record, and reads their traces.  SPDX-License-Identifier: ISC"""
 
 import ctypes
 import glob
@@ -19,7 +19,7 @@ ENV = {key: value for key, value in os.environ.items() if not key.startswith('WE
 
 
 def passes(rounds):
-    """A Python program of two OS threads, one of which wakes the other `rounds` times: both run often and shortly."""
+    """Returns a Python program with two OS threads; one wakes the other `rounds` times, so both run often and shortly."""
     return f"""
 import os, threading, time
 come, go = os.pipe()
@@ -50,7 +50,7 @@ def until(condition, what):
 
 
 def refuse(call):
-    """Denies the system call of that number to this process and its children; exits with 77 if that is impossible."""
+    """Makes the system call with number `call` fail for this process and its children; exits with 77 if that is impossible."""
     load, equal, answer, number, allow, deny = 0x20, 0x15, 0x06, 0, 0x7fff0000, 0x00050000 | 13
     steps = [(load, 0, 0, number), (equal, 0, 1, call), (answer, 0, 0, deny), (answer, 0, 0, allow)]
     code = ctypes.create_string_buffer(b''.join(struct.pack('<HBBI', *step) for step in steps))
@@ -61,7 +61,7 @@ def refuse(call):
 
 
 def need(program):
-    """Returns its path; the test is skipped if it is not installed."""
+    """Returns the path of a program; skips the test if the program is not installed."""
     path = program if os.path.exists(program) else shutil.which(program)
     if not path:
         print(f'SKIPPED: {program} is not installed')
@@ -70,7 +70,7 @@ def need(program):
 
 
 def need_module(name):
-    """Returns Debian's Python, which has Debian's modules; the test is skipped if it lacks the module."""
+    """Returns the path of Debian's Python; skips the test if it lacks the module."""
     python = need('/usr/bin/python3')
     if subprocess.run([python, '-c', f'import {name}'], stderr=subprocess.DEVNULL, check=False).returncode:
         print(f'SKIPPED: python3-{name} is not installed')
@@ -79,7 +79,7 @@ def need_module(name):
 
 
 def free_port(*others):
-    """Returns a free port for UDP and TCP, other than these."""
+    """Returns a port that is free for UDP and TCP, and is not among `others`."""
     while True:
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             tcp.bind(('127.0.0.1', 0))
@@ -100,8 +100,8 @@ def need_way(path):
 
 
 class Recording:
-    """A run of a command, and its traces; without `wait` it is to be ended by the caller.  `before`: how weft itself is run, as by another user.
-    `record`: more options of weft record."""
+    """A run of a command under weft record, and its traces.  If `wait` is false, the caller has to end the command.
+        `before`: a command that runs weft, such as setpriv for another user.  `record`: more options of weft record."""
 
     def __init__(self, weft, folder, command, wait=True, env=None, before=(), record=(), **options):
         self.weft, self.folder = os.path.abspath(weft), folder
@@ -115,7 +115,7 @@ class Recording:
         return sorted(glob.glob(os.path.join(self.folder, name + '-*', 'metadata')))
 
     def trace(self, name='*'):
-        """Returns the trace of the program of that name."""
+        """Returns the only trace of a program with this name."""
         found = self.traces(name)
         if len(found) != 1:
             fail(f'{len(found)} traces of {name} in {os.listdir(self.folder) if os.path.isdir(self.folder) else "nothing"}')
@@ -125,7 +125,7 @@ class Recording:
         return [Trace(self.weft, os.path.dirname(path)) for path in self.traces()]
 
     def ids(self, name):
-        """Returns the processes of that name that record, once there are any."""
+        """Waits until a process with this name records; returns the ids of all such processes."""
         end = time.monotonic() + PATIENCE
         while not self.traces(name):
             if time.monotonic() > end:
@@ -134,7 +134,7 @@ class Recording:
         return [int(os.path.basename(os.path.dirname(path)).rsplit('-', 1)[1].split('.')[0]) for path in self.traces(name)]
 
     def end(self, name, number):
-        """Ends the program by a signal, and waits for the command."""
+        """Sends signal `number` to the processes with this name, and waits for the end of the command."""
         for process in self.ids(name):
             os.kill(process, number)
         self.out, self.err = self.process.communicate(timeout=PATIENCE)
@@ -152,11 +152,11 @@ class Trace:
         return [json.loads(line) for line in run.stdout.splitlines()]
 
     def has_events(self):
-        """A program that has just started to record may have no events yet, which weft reports in a line."""
+        """Returns whether the trace has events: a program that has just started to record may have none."""
         return subprocess.run([self.weft, 'info', self.path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False).returncode in (0, 1)
 
     def promises(self, kind=None, label=None):
-        """Returns the promises of that kind, with that text in a label."""
+        """Returns the promises of this kind that have this text in a label."""
         return [p for p in self.ask('dump', '--json') if p.get('promise', -1) > 0 and kind in (None, p['kind']) and
                 (label is None or any(label in text for _, text in p['labels']))]
 
@@ -167,7 +167,7 @@ class Trace:
         return found[0]
 
     def kept_by(self, loop):
-        """Returns the labels of the promises for which the loop of that label waits now."""
+        """Returns the labels of the promises for which the loop with this label waits at the end of the trace."""
         return sorted(wait['awaited'].split('"')[1] for wait in self.ask('waits', '--json') if f'"{loop}"' in wait.get('name', ''))
 
     def notes(self):
@@ -190,7 +190,7 @@ class Trace:
 
 
 def check_answered_reads(weft, asks, answers):
-    """Checks weft path on the longest read of a client that sent 8 requests on one connection, each request and each response as a message."""
+    """Checks that 8 requests and 8 responses on one connection are 16 messages; returns the output of weft path for the longest read of the client."""
     both = [asks.path, answers.path]
 
     def ask(*words):

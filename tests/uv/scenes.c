@@ -21,7 +21,8 @@ static void nothing(uv_timer_t *timer)
 {
 }
 
-/* ---- busy, closed: a loop that is closed before its handle is; and once more when it is ---- */
+/* ---- busy: the program closes a loop before its timer is closed; closed: the same, and once more after the timer is closed ----
+ */
 
 static int busy(int twice)
 {
@@ -40,7 +41,7 @@ static int busy(int twice)
 	return twice ? status != 0 : status != UV_EBUSY;
 }
 
-/* ---- polled: a loop that is closed before a handle is that has a timer of libuv's own ---- */
+/* ---- polled: the program closes a loop before its fs_poll handle is closed, for which libuv has an internal timer ---- */
 
 static void changed(uv_fs_poll_t *poll, int status, const uv_stat_t *before, const uv_stat_t *now)
 {
@@ -57,7 +58,7 @@ static int polled(void)
 	return uv_loop_close(&other) != UV_EBUSY;
 }
 
-/* ---- anew: one loop after another in the same memory, turn by turn; the first is never closed ---- */
+/* ---- anew: two loops, one after the other, in the same memory, each run by single iterations; the first is never closed ---- */
 
 static int anew(void)
 {
@@ -79,7 +80,7 @@ static int anew(void)
 	return status;
 }
 
-/* ---- twice: a handle that is made again in the same loop is followed by itself in libuv's list ---- */
+/* ---- twice: a timer is initialised twice in the same loop, so that it points to itself in libuv's list of handles ---- */
 
 static int twice(void)
 {
@@ -90,7 +91,8 @@ static int twice(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- moved: a handle that is made again in another loop leads from the list of the first into that of the other ---- */
+/* ---- moved: a timer of one loop is initialised again in another loop, so that the list of the first leads into that of the
+ * other ---- */
 
 static int moved(void)
 {
@@ -105,7 +107,7 @@ static int moved(void)
 	return uv_run(loop, UV_RUN_DEFAULT) || uv_run(&other, UV_RUN_DEFAULT);
 }
 
-/* ---- alive: never ends, for a timer and an async; another timer is innocent ---- */
+/* ---- alive: a timer and an async keep the loop running for ever; another timer is unreferenced ---- */
 
 static void woken(uv_async_t *async)
 {
@@ -131,7 +133,7 @@ static int alive(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- turns: the same, turn by turn; left: after the first turn, which takes a while, the program waits for something else ----
+/* ---- turns: as alive, by single iterations; left: after the first iteration, the program waits in pause() ----
  */
 
 static int turn_by_turn(bool is_left)
@@ -145,7 +147,8 @@ static int turn_by_turn(bool is_left)
 	return pause();
 }
 
-/* ---- nested: a callback runs another loop to its end, and holds up its own; then it runs its own, which it does not ---- */
+/* ---- nested: a callback runs another loop to its end, which blocks its own loop; then it runs an iteration of its own loop ----
+ */
 
 static void ends_other(uv_timer_t *timer)
 {
@@ -175,7 +178,7 @@ static int nested(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- pool: three jobs for one thread, while a timer goes on ---- */
+/* ---- pool: three jobs for the only thread of the pool, while a timer fires repeatedly ---- */
 
 static uv_timer_t ticks;
 static int left = 3;
@@ -201,7 +204,7 @@ static int pool(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- datagram: its handling goes on in the pool, and ends with the answer ---- */
+/* ---- datagram: a received datagram starts work in the pool, and its handling ends when the answer is sent ---- */
 
 static uv_udp_t server, client;
 static struct sockaddr_in server_address, client_address;
@@ -253,7 +256,7 @@ static int datagram(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- blocked: a callback that waits for a child, and a file that is written synchronously ---- */
+/* ---- blocked: a callback waits for a child process, and writes a file synchronously ---- */
 
 static void blocks(uv_timer_t *timer)
 {
@@ -269,7 +272,7 @@ static int blocked(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- rearmed: a timer that is stopped and started many times is one promise ---- */
+/* ---- rearmed: a timer that is stopped and started many times, which is one promise ---- */
 
 static int rearmed(void)
 {
@@ -283,7 +286,7 @@ static int rearmed(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- reused: the same memory is one timer after another, the last but one in the callback of the one before ---- */
+/* ---- reused: one handle is started as one timer after another; some starts are in its callback ---- */
 
 static uv_timer_t reusable;
 
@@ -306,7 +309,7 @@ static int reused(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- spin: an idle handle and two more, a hundred thousand turns in which nothing happens ---- */
+/* ---- spin: an idle, a prepare and a check handle run in 100,000 iterations without a sleep ---- */
 
 static int turns;
 
@@ -339,8 +342,8 @@ static int spin(void)
 	return turns != 100000;
 }
 
-/* ---- floods: after a timer that has its time, one without, a pipe that nobody reads, an async that sends to itself; and two
- * ends of a connection that answer each other at once ---- */
+/* ---- floods: after a timer of 5 ms, a loop never sleeps, because of a timer of 0 ms, of input that is never read, of an async
+ * that sends to itself, or of two ends of a connection that answer each other at once ---- */
 
 enum { FLOOD = 150000 };
 
@@ -399,7 +402,7 @@ static void echoes(uv_poll_t *poll, int status, int events)
 		abort();
 }
 
-/* Takes one of what is always there, or finds room: what came, or was written, each time looks as the time before. */
+/* Writes a byte and reads a byte, so that the sockets are in the same state at each call. */
 static void passes_on(uv_poll_t *poll, int status, int events)
 {
 	char letter;
@@ -442,7 +445,7 @@ static int flood(const char *name)
 	return called != FLOOD;
 }
 
-/* ---- serve, ask: a process that another one asks over TCP, which answers when a timer has come ---- */
+/* ---- serve, ask: process `ask` sends a request to process `serve` over TCP, which responds after a timer ---- */
 
 static uv_tcp_t listener, near_end, far_end;
 static uv_timer_t thinks;
@@ -519,7 +522,7 @@ static void asks(uv_connect_t *req, int status)
 	uv_read_start(req->handle, give_room, hears);
 }
 
-/* The question waits in libuv until there is a connection. */
+/* Writes the question before the connection is made, so libuv keeps it until then. */
 static int ask(void)
 {
 	static uv_connect_t request;
@@ -536,8 +539,8 @@ static int ask(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- answer, question: an idle handle sends a datagram, as dig of BIND 9.20 does, and waits until its answer is there: then one
- * poll of the loop brings the answer and the end of the write ---- */
+/* ---- answer, question: an idle handle sends a datagram, as dig of BIND 9.20 does, and waits until the answer has arrived, so
+ * that one poll of the loop finds both the answer and the end of the write ---- */
 
 static uv_udp_t socket_end;
 static uv_udp_send_t sending;
@@ -597,7 +600,7 @@ static void asks_by_udp(uv_idle_t *idle)
 		poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
 }
 
-/* The timer ends when the write has ended. */
+/* The timer is closed when the write has ended. */
 static int question_one(void)
 {
 	static uv_timer_t ends_later;
@@ -609,7 +612,7 @@ static int question_one(void)
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
 
-/* ---- astray: a callback writes to its connection itself, in pieces; and from where nothing is ---- */
+/* ---- astray: a callback writes to its connection with writev(), in 300 pieces, and from addresses without memory ---- */
 
 static bool is_fault(ssize_t written)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What small programs of libuv become in a trace, and what explain says of them.
+"""Small programs of libuv have the right promises in a trace, and the right findings.
 
 	scenes_test.py SCENES WEFT
 
@@ -30,21 +30,21 @@ def overlap(a, b):
     return any(begin < other_end and other_begin < end for begin, end in a for other_begin, other_end in b)
 
 
-# A loop that is closed while a handle is open is an alarm, unless the program closes the handle later.
+# A uv_loop_close() while a handle is open is an alarm, unless the program closes the handle later and closes the loop again.
 found = record('busy').findings()
 expect(list(found), ['unclosed'], 'what is found in a loop closed too early')
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles that were open')
 expect(record('closed').findings(), {}, 'what is found in a loop closed at the second attempt')
-# libuv's internal handles are not the program's.
+# The finding does not list internal handles of libuv.
 found = record('polled').findings()
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles of the program that were open')
 
-# A loop in reused memory is another loop: its iterations and its end are not those of the first.
+# A new loop in the memory of an old one is another promise, with iterations and an end of its own.
 trace = record('anew')
 expect([p['end'] for p in trace.promises('loop', 'single iterations')], ['pending', 'resolved'], 'how two loops in the same memory end')
 expect([p['end'] for p in trace.promises('close', 'uv_loop_close')], ['pending'], 'what became of the first attempt to close them')
 
-# libuv's list of handles is followed only while it is valid: a handle that was initialised twice makes it endless, or leads into another loop's list.
+# weft reads libuv's list of handles only while it is valid: a handle that was initialised twice makes the list endless, or leads into the list of another loop.
 for name in 'twice', 'moved':
     trace = record(name)
     called = {p['promise']: p['labels'][0][1] for p in trace.promises('timer')}
@@ -54,7 +54,7 @@ for name in 'twice', 'moved':
 
 
 def until(recording, holds):
-    """Waits until `holds` is true of the trace, and returns the trace."""
+    """Waits until `holds` is true of the trace, kills the program, and returns the trace."""
     recording.ids('uv_scenes')
     end = time.monotonic() + PATIENCE
     while not holds(recording.trace('uv_scenes')):
@@ -66,11 +66,11 @@ def until(recording, holds):
 
 
 def kept_by(trace, loop):
-    """Returns the labels of the promises for which that loop waits."""
+    """Returns the labels of the promises for which the loop with this label waits."""
     return [wait['awaited'].split('"')[1] for wait in trace.ask('waits', '--json') if f'"{loop}"' in wait.get('name', '')]
 
 
-# The handles that keep a loop alive are recorded while it sleeps, without the unreferenced timer; also if the program calls each iteration.
+# While a loop sleeps, the handles that keep it alive are recorded, but no unreferenced timer; also if the program runs single iterations.
 for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, single iterations'):
     recording = record(name, wait=False)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of ' + name)
@@ -78,22 +78,22 @@ for name, label in ('alive', 'uv_run'), ('turns', 'uv_run, single iterations'):
     keepers = [trace.promise('timer', 'every 100 s')['promise'], trace.promise('condition', 'async')['promise']]
     expect([line['promise'] for line in trace.findings()['alive'][0]['evidence'] if line['role'] == 'chain'], keepers, 'what keeps it, as explain has it')
     expect(trace.alarms(), [], 'alarms of a loop that sleeps')
-    # A promise without events for long existed until the process was killed.
+    # A promise that is pending at the kill lasts until the kill, also if it had no events for long.
     pending = [p for p in trace.promises() if p['end'] == 'pending']
     expect({p['end_ns'] for p in pending}, {trace.ask('info', '--json')[0]['span_ns']}, 'until when is drawn what is pending')
     expect({keepers[0], keepers[1]} <= {p['promise'] for p in pending}, True, 'that what keeps it is pending')
-# A program that waits elsewhere meanwhile is not kept by its loop.
+# If the program waits outside of its loop, the loop does not keep it alive, and there is no finding.
 recording = record('left', wait=False)
-# The last event but one says where it sleeps.
+# One of the last events records where the program sleeps.
 trace = until(recording, lambda t: {'awaits_no_more', 'idle'} <= {event['op'] for event in t.ask('events', '--json')[-3:]})
 expect(trace.findings(), {}, 'what is found where a loop has been left')
 
-# Work waits for its turn in the pool and runs on a pool thread; meanwhile the loop is not blocked.
+# Jobs wait in the queue of the pool and run on its thread one after the other; the loop is not blocked meanwhile.
 trace = Recording(weft, os.path.join(folder.name, 'pool'), [scenes, 'pool'], env={'UV_THREADPOOL_SIZE': '1'}).trace()
 jobs = trace.promises('work')
 expect(len(jobs), 3, 'jobs')
 expect(len({job['stream'] for job in jobs}), 1, 'OS threads that made jobs')
-at_work = [(job['running'][0][0], job['running'][1][1]) for job in jobs]  # the loop sleeps meanwhile; the third time is its callback in the loop
+at_work = [(job['running'][0][0], job['running'][1][1]) for job in jobs]  # the third run of a job is its callback in the loop
 for first, second in zip(at_work, at_work[1:]):
     if first[1] > second[0]:
         fail(f'jobs overlap in a pool of one: {at_work}')
@@ -108,7 +108,7 @@ expect({name: (max(values), values[-1]) for name, values in levels.items()},
        {'thread pool: requests': (3, 0), 'thread pool: at work': (1, 0)}, 'the load of the pool, most and last')
 expect(trace.alarms('50ms'), [], 'alarms of long work in the pool')
 
-# The path of a response leads into the other process to the timer for which that one waited, and back to the request.
+# The path of a response leads into the other process, to the timer for which this process waited, and back to the request.
 recording = Recording(weft, os.path.join(folder.name, 'serve'), [scenes, 'serve'])
 expect(recording.status, 0, 'how the process ends that is asked')
 both = Trace(weft, recording.folder)
@@ -120,8 +120,8 @@ if not waits or waits[0]['end_ns'] - waits[0]['start_ns'] < 20000000:
     fail(f'the path of an answer does not lead to the timer of who answers: {path}')
 expect([asking['links']['signal'], timer['links']['signal']], [1, 1], 'arrows from who wrote the question and the answer')
 
-# One poll brings an answer and the end of the write that asked.  The path leads through the answer: into the other process, or to the socket if that process
-# is not in the trace.
+# If one poll finds both an answer and the end of the write of the question, the path leads through the answer, not through the write:
+# into the other process or, if this process is not in the trace, to the socket.
 recording = Recording(weft, os.path.join(folder.name, 'answer'), [scenes, 'answer'])
 expect(recording.status, 0, 'the exit status of the process that answers')
 for trace, messages, kind in (Trace(weft, recording.folder), 2, 'request '), (next(t for t in recording.all() if t.promises('timer')), 0, 'connection '):
@@ -129,26 +129,26 @@ for trace, messages, kind in (Trace(weft, recording.folder), 2, 'request '), (ne
     expect(sum(step.get('sent_by') is not None for step in path), messages, f'messages on the path {path}')
     expect([any(step['name'].startswith(name) for step in path) for name in (kind, 'write ')], [True, False], f'that the path has the answer, and not the write: {path}')
 
-# A callback's own writes to its connection count; for an invalid address the kernel reports an error, as without recording.
+# Bytes that a callback writes with system calls count for its connection; for an invalid address, the kernel reports the same error as without recording.
 trace = record('astray')
 expect([event['position'] for event in trace.ask('events', '--json') if event['op'] == 'sent'], [10, 600], 'how far two ends of a connection wrote')
 
-# The handling of a datagram lasts until everything that it started has ended.
+# The promise of a datagram ends when all work that its handling started has ended.
 trace = record('datagram')
 request, work, answer = trace.promise('request', 'from 127.0.0.1:'), trace.promises('work')[0], trace.promise('write', '5 bytes to 127.0.0.1:')
 expect([work['created_by'], answer['created_by']], [request['promise']] * 2, 'who made the lookup and the answer')
 if not request['end_ns'] >= answer['end_ns'] >= work['end_ns']:
     fail(f'the datagram ends at {request["end_ns"]}, before its answer at {answer["end_ns"]}')
 expect(request['end'], 'resolved', 'how the datagram ends')
-trace.promise('connection', 'udp to 127.0.0.1:')  # the client, which has no address before its first send
+trace.promise('connection', 'udp to 127.0.0.1:')  # the socket of the client, which has no address before its first send
 
-# A blocking callback is a pause, and explain names the callback.
+# A blocking call in a callback is recorded as a pause.
 trace = record('blocked')
 timer = trace.promise('timer', '1 ms')
 if not any('blocked in' in event.get('why', '') for event in trace.ask('events', '--json') if event['op'] == 'pause_begin'):
     fail('no pause where a callback sleeps')
 
-# So is a callback that runs another loop to its end.
+# A callback that runs another loop to its end is a pause, too.
 trace = record('nested')
 pauses = [event['why'] for event in trace.ask('events', '--json') if event['op'].startswith('pause') and 'why' in event]
 expect(pauses, ['blocked in uv_run of another loop'], 'pauses of a callback that runs two loops, one of them its own')
@@ -156,10 +156,10 @@ found = [finding for finding in trace.ask('explain', '--json') if finding['findi
 if not found or 'blocked in uv_run of another loop' not in found[0]['title'] or '"50 ms" is called back' not in str(found[0]['evidence']):
     fail(f'who is late because a callback ran another loop: {found}')
 
-# A timer that is started a thousand times is one promise; a spinning loop costs nothing.
+# A timer that is stopped and started many times is one promise.
 trace = record('rearmed')
 expect(len(trace.promises('timer')), 1, 'promises of one timer')
-# A timer that becomes another timer is another promise, each with its own label, and lasts to the end of the callback in which it changed.
+# A handle that is started as another timer is a new promise with a label of its own; the old promise ends after the callback in which the handle was restarted.
 trace = record('reused')
 timers = trace.promises('timer')
 expect([p['labels'][0][1] for p in timers], ['5 min', '1 ms', 'every 10 ms', '40 ms'], 'what the timers are called')
@@ -169,24 +169,24 @@ if timers[1]['end_ns'] < timers[2]['start_ns']:
     fail('a timer ends before its callback does')
 trace = record('spin')
 events = trace.ask('info', '--json')[0]['events']
-if events > 4000:  # for 300,000 callbacks, and more on a slow machine: about one in each millisecond
+if events > 4000:  # 300,000 callbacks give about one event in each ms, so more on a slow machine
     fail(f'{events} events of a loop in which nothing happens')
 expect(len(trace.promises('handle')), 3, 'idle, prepare and check handles')
 found = trace.findings()
 expect(list(found), ['spin'], 'what is found in a loop that spins')
 expect([line['promise'] for line in found['spin']], [trace.promise('handle', 'idle')['promise']], 'who spins')
 
-# Repetitions without a sleep are counted: a small ring keeps earlier events, and explain names the handle.
+# Repeated callbacks without a sleep are counted instead of recorded, so a small ring keeps earlier events, and the finding names the handle.
 SMALL = ['--mode=ring', '--size=256K']
 for name, kind, label in (('flood_timer', 'timer', '0 ms'), ('flood_poll', 'connection', ''), ('flood_async', 'condition', 'async')):
     trace = record(name, record=SMALL)
     expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promise(kind, label)['promise']], f'who spins in {name}')
     expect(trace.promise('timer', '5 ms')['end'], 'pending', f'what was before {name}')
-# So is a timer with timeout 0 that creates another one each time.
+# A timer of 0 ms whose callback creates the next such timer is counted, too.
 trace = record('flood_timers', record=SMALL)
 expect([line['promise'] for line in trace.findings(LATE).get('spin', [])], [trace.promises('timer', '0 ms')[-1]['promise']], 'who spins in flood_timers')
 expect((trace.promise('timer', '5 ms')['end'], len(trace.promises('timer', '0 ms')) < 100), ('pending', True), 'what was before flood_timers, and timers in it')
-# Under load a loop sleeps little, and each message is recorded, even if all look alike.
+# A loop under load sleeps little, but each of its messages is recorded, even if all of them are equal.
 for name in 'flood_load', 'flood_datagrams', 'flood_writes':
     trace = record(name)
     expect([found for found in trace.findings(LATE) if found == 'spin'], [], f'spins in {name}')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""slow_node.py WEFT CASE TRACES: records a server of Node.js, as Debian installs it, one of whose requests is slow.
+"""slow_node.py WEFT CASE TRACES: records a server on Debian's Node.js that has one slow request.
 
 CASE: dependency (another server answers late), stall (a callback computes), lock (requests wait for one another), data (the client sends late).
 

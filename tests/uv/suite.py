@@ -13,7 +13,7 @@ WHOLE_S, ONE_S = 1200, 120
 
 
 class Suite:
-    """The tests of the libuv whose source is in a folder; they use the library in the folder `library`, or the installed one."""
+    """libuv's own tests, built from the folder `source`, with the library in the folder `library` or the installed one."""
 
     def __init__(self, weft, source, traces, library=None):
         self.weft, self.source, self.traces, self.library = weft, source, traces, library
@@ -33,7 +33,7 @@ class Suite:
             os.chmod(traces, 0o777)
 
     def run(self, name=None, traces=None):
-        """Returns the results of all tests, or of one; recorded if `traces` is a folder's name."""
+        """Runs all tests, or test `name`; records them into the folder `traces` if it is given; returns {test: whether it passed}."""
         command = [self.runner, *([name] if name else [])]
         if traces:
             command = [self.weft, 'record', '--size=1M', '-o', os.path.join(self.traces, traces), '--', *command]
@@ -49,11 +49,12 @@ class Suite:
         return {match[2]: match[1] == 'ok' for match in re.finditer(r'^(ok|not ok) \d+ - (\w+)', done.stdout, re.M)}
 
     def passes(self, name, traces=None):
-        """Runs a test alone, several times if needed: a busy machine fails some of them now and then."""
+        """Returns whether a test that runs alone passes in one of several tries: some tests fail now and then on a busy machine."""
         return any(self.run(name, traces and f'{traces}-{name}-{attempt}').get(name) for attempt in range(TRIES))
 
     def compare(self):
-        """Returns the tests that pass without recording, those that pass with it, apparent differences, and differences."""
+        """Returns the results without recording, the results with recording, the tests that failed
+                only once when recorded, and the tests that fail each time when recorded."""
         plain = self.run()
         recorded = self.run(traces='all')
         worse = [name for name, passed in plain.items() if passed and not recorded.get(name)]

@@ -1,4 +1,4 @@
-// throws.cc: exceptions out of callbacks, through libuv, to who ran the loop.  SPDX-License-Identifier: ISC
+// throws.cc: exceptions leave callbacks and pass through libuv to the function that runs the loop.  SPDX-License-Identifier: ISC
 #include <cstdio>
 #include <stdexcept>
 #include <uv.h>

@@ -2,8 +2,8 @@
  *
  * 	torture ROUNDS [LIBUV]	prints its actions, and exits with 1 if libuv did not do what it should
  *
- * LIBUV is the file of another libuv, which is loaded as by a plugin.  The output is the same with and without recording:
- * torture_test.py compares it.  SPDX-License-Identifier: ISC */
+ * LIBUV is the file of a second libuv, which the program loads as a plugin would.  The output is the same with and without
+ * recording: torture_test.py compares it.  SPDX-License-Identifier: ISC */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -43,7 +43,8 @@ static void alloc(uv_handle_t *handle, size_t wanted, uv_buf_t *buf)
 	*buf = uv_buf_init(memory, sizeof memory);
 }
 
-/* ---- Timers: again, stopped in their callback, freed, memory used anew, the callback called by hand ---- */
+/* ---- Timers: restarted, stopped in their callback, freed, in reused memory, and with a callback that the program calls itself
+ * ---- */
 
 static int fired, closed;
 
@@ -88,7 +89,7 @@ static void timers(void)
 	}
 	expect("timers that free themselves fired", fired, rounds);
 	expect("and were closed", closed, rounds);
-	/* The same memory as another kind of handle, filled with nonsense in between. */
+	/* The same memory is an idle handle and then a timer, and is overwritten in between. */
 	union {
 		uv_timer_t timer;
 		uv_idle_t idle;
@@ -110,7 +111,7 @@ static void timers(void)
 	expect("one memory, two kinds of handles", fired, 1);
 }
 
-/* A handle that moves in memory before it is started.  libuv does not say that one may; it works. */
+/* A handle is copied to other memory before its start.  libuv's documentation does not allow this, but it works. */
 static void moved(void)
 {
 	uv_timer_t first, second;
@@ -125,7 +126,7 @@ static void moved(void)
 	turn();
 }
 
-/* ---- More callbacks than anybody expects, made while the program runs ---- */
+/* ---- Very many callbacks, whose code the program writes while it runs ---- */
 
 static void tick(uv_timer_t *timer)
 {
@@ -136,7 +137,8 @@ static void many_callbacks(void)
 {
 	enum { COUNT = 300, BYTES = 16 };
 	static uv_timer_t timers[COUNT];
-	/* Written in a file and executed in a mapping of it, as is allowed where no memory may be both. */
+	/* The code is written into a file and executed in a mapping of this file, because some systems forbid memory that is both
+	 * writable and executable. */
 	unsigned char code[COUNT * BYTES] = {0};
 	void *target = (void *)tick;
 	for (int i = 0; i < COUNT; i++) {
@@ -169,7 +171,7 @@ static void many_callbacks(void)
 	turn();
 }
 
-/* ---- Requests: used again and freed in their callback, synchronous, without a callback, cancelled ---- */
+/* ---- Requests: reused or freed in their callback, synchronous, without a callback, cancelled ---- */
 
 static int stats;
 
@@ -218,7 +220,7 @@ static void requests(void)
 	uv_fs_stat(loop, malloc(sizeof req), "/", stats_again);
 	turn();
 	expect("a request used three times", stats, 3);
-	/* With every thread of the pool held up, those behind can be cancelled for certain. */
+	/* All threads of the pool are blocked, so the requests behind them have not started, and can be cancelled. */
 	enum { HELD = 4, BEHIND = 20, CANCELLED = 9 };
 	uv_sem_init(&gate, 0);
 	for (int i = 0; i < HELD; i++)
@@ -288,7 +290,7 @@ static void streams(void)
 	close(pair[1]);
 }
 
-/* ---- Messages from OS threads and signal handlers, which interrupt whatever there is ---- */
+/* ---- Messages from OS threads, and from signal handlers that interrupt any code ---- */
 
 static uv_async_t async;
 static bool is_hammering = true;
@@ -439,7 +441,7 @@ static void close_all(uv_handle_t *handle, void *data)
 		uv_close(handle, NULL);
 }
 
-/* The second libuv, by the addresses of its functions alone. */
+/* Uses the second libuv through the addresses of its functions. */
 static void plugin(const char *file)
 {
 	void *module = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
@@ -468,7 +470,8 @@ static void fires(uv_timer_t *timer)
 	fired++;
 }
 
-/* A program gives back a handle's memory and never closed it.  libuv does not look at the handle again, and lives. */
+/* The program unmaps the memory of a handle that it never closed.  libuv does not crash, because it never reads this handle
+ * again. */
 static void free_handles_without_closing(void)
 {
 	enum { PAGE = 4096 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What programs do with libuv is the same, byte for byte, whether they are recorded or not; and what was recorded is whole.
+"""A program that uses libuv in odd ways prints the same with and without recording, and its trace is complete.
 
 	torture_test.py TORTURE WEFT [rounds]
 	torture_test.py --exceptions THROWS.CC WEFT
@@ -49,7 +49,7 @@ def main():
             command.append(shutil.copy(library, os.path.join(folder, 'libuv-of-a-plugin.so')))
         recording = compare(weft, folder, command)
         traces = recording.all()
-        expect(len(traces), 2, 'processes that use libuv: the program and its fork')  # shells have no trace
+        expect(len(traces), 2, 'processes that use libuv: the program and its fork')  # the shells that the program starts have no trace
         expect([trace.lost() for trace in traces], [0, 0], 'events lost')
         program = max(traces, key=lambda trace: len(trace.promises()))
         fork = min(traces, key=lambda trace: len(trace.promises()))

@@ -1,7 +1,7 @@
-/* bank.c [deadlock|again]: transfers between accounts, each under the locks of both, in weft's promises.
+/* bank.c [deadlock|again]: transfers between accounts, in weft's promises; each transfer holds the locks of both accounts.
  *
  * deadlock: each transfer first takes the lock of the account that pays.  again: a transfer takes a lock that it already holds.
- * Without an argument nothing is wrong.  SPDX-License-Identifier: ISC */
+ * Without an argument, the program has no fault.  SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,16 +1,17 @@
-/* calls.c FAULT: functions that block a libuv loop, or each other; alarm() ends a hang after 3 s.
+/* calls.c FAULT: functions that block a libuv loop or two threads; alarm() ends a program that hangs after 3 s.
  *
  *   usleep, system, pclose   a timer's callback makes this call in a function of its own
- *   nanosleep                the same, but a library makes the call for it
+ *   nanosleep                a timer's callback calls a library, which makes this call
  *   plugin                   a library of the program's own starts the timer and makes the call
  *   computes                 a timer's callback uses the CPU for 300 ms
  *   order                    two threads take two locks in two orders
- *   pool                     the only thread of the pool waits for what other work of the pool should post
+ *   pool                     the only thread of the pool waits for a semaphore that other work of the pool should post
  *   waitpid                  a loop on epoll gives a request to a thread, which waits for a child process
  *   talk                     a thread talks to the loop over a blocking socket; the loop answers eight times, then never
  *   held-up                  a loop on epoll answers two threads, and before one answer it waits for a child process
  *   zombies, waited-for      a thread starts ten child processes, and does not wait for them, or does
- *   writable                 a loop on epoll watches for output that is always possible, beside a timer that it serves
+ *   writable                 a loop on epoll also watches a socket that is always writable, so it never sleeps, and serves a
+ * timer
  *
  * SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
@@ -36,7 +37,8 @@ static pthread_barrier_t both;
 static uv_sem_t part_is_done;
 static uv_work_t whole, part;
 
-static volatile int calls; /* a call that ends a function would have no place in it */
+static volatile int calls; /* changed behind each call: a call at the end of a function may become a jump, without a return
+			      address in the function */
 
 static __attribute__((noinline)) void nap(void)
 {
@@ -203,7 +205,7 @@ static __attribute__((noinline)) void *start_children(void *unused)
 		if (pipe(ends) || posix_spawnp(&child, "true", NULL, NULL, arguments, environ))
 			abort();
 		close(ends[1]);
-		while (read(ends[0], &byte, 1) > 0) /* until the child has ended */
+		while (read(ends[0], &byte, 1) > 0) /* read() returns 0 when the child has ended */
 			continue;
 		close(ends[0]);
 		if (!strcmp(fault, "waited-for"))

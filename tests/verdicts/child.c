@@ -1,9 +1,9 @@
-/* child.c FAULT: what keeps a libuv loop running; alarm() ends the program after 2 s.
+/* child.c FAULT: programs whose libuv loop is kept running by something; alarm() ends the program after 2 s.
  *
- *   unread   the program reads the first output of a child process, and no more: the pipe is full, and the child never ends
+ *   unread   the program reads only the first output of a child process, so the pipe becomes full and the child never ends
  *   helper   a thread with a loop of its own waits for messages, beside the loop of the program
  *   timers   each call of a timer adds a repeating timer and removes none; the program ends after 100 of them
- *   few      the same, after 28 of them
+ *   few      each call of a timer adds a repeating timer; the program ends after 28 of them
  *
  * SPDX-License-Identifier: ISC */
 #include <string.h>

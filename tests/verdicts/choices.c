@@ -1,9 +1,9 @@
 /* choices.c [alive|stuck|lost]: promises that wait in a cycle through a choice.
  *
- * The order waits for the first of two promises, the stock or another one; the stock waits for the order.  alive: the other is a
- * timer that is pending when the program ends.  stuck: the other waits for the order, too.  lost: in weft's promises, a choice
- * becomes the answer to its caller, and the ring overwrites that event; the program ends in the middle of its work.  Without an
- * argument the timer fires, and nothing is wrong.  All but stuck are healthy.  SPDX-License-Identifier: ISC */
+ * The order waits for the first of two promises, the stock or an alternative; the stock waits for the order.  alive: the
+ * alternative is a timer that is pending when the program ends.  stuck: the alternative waits for the order, too.  lost: in
+ * weft's promises, a choice becomes another promise, and the ring overwrites that event; the program ends in the middle of its
+ * work.  Without an argument, the timer fires.  Only stuck is a fault.  SPDX-License-Identifier: ISC */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ static struct weft_promise *again(void *ctx, void *value)
 	return turn();
 }
 
-/* The promises of the choice last longer than the ring. */
+/* Waits for the first of two promises, which last longer than a lap of the ring. */
 static struct weft_promise *choose(void *ctx, void *value)
 {
 	struct weft_promise *each[] = {turn(), weft_uv_sleep(uv, 100000)};

@@ -1,11 +1,11 @@
 /* clients.c [leak|stuck|starved|slowly|chat|exit|pool|hand-over]: a server's connections, recorded by hand as
  * docs/instrument-api.md describes.
  *
- * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: the answer of one request is ready, but
- * thirty others run before it.  slowly: items are removed one at a time, which is too slow.  chat: no connection is closed,
- * but all of them continue to talk.  exit: the program ends while a short timer is pending.  pool: work of 60 ms on another
- * OS thread, while the loop is idle.  hand-over: another OS thread answers requests.  The last five are
- * healthy.  SPDX-License-Identifier: ISC */
+ * leak: no connection is ever closed.  stuck: one page of forty never comes.  starved: one request is ready to run, but thirty
+ * other requests run before it.  slowly: items are removed one at a time, which is too slow.  chat: no connection is closed, but
+ * all of them continue to talk.  exit: the program ends while a short timer is pending.  pool: work of 60 ms on another OS
+ * thread, while the loop is idle.  hand-over: another OS thread answers requests.  slowly is informational; chat, exit, pool and
+ * hand-over have no fault.  SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void use_pool(void)
 	weft_resolve(request, request);
 }
 
-/* Answers the requests that come through a pipe. */
+/* Answers, on another OS thread, the requests whose ids arrive through the pipe. */
 static void *answer_all(void *pipe)
 {
 	weft_id request;

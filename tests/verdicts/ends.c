@@ -1,8 +1,8 @@
-/* ends.c FAULT: how promises on a libuv loop end, and who looks at it.
+/* ends.c FAULT: promises on a libuv loop whose result the program uses or ignores.
  *
  *   waits      the program runs the loop for a promise that no code resolves
- *   ignored    a page fails, and the program does not look at it
- *   looked-at  the same, and the program asks for the state
+ *   ignored    a page fails, and the program does not read its error
+ *   looked-at  a page fails, and the program asks for the state of its promise
  *   dropped    the program ignores the result of a page that has failed already
  *
  * SPDX-License-Identifier: ISC */

@@ -1,17 +1,17 @@
-/* flows.c FAULT [peer]: a program that asks a peer for pages, or serves it, over connections; the peer meets it by a file "port"
- * in the working directory.  The side that listens writes the file.
+/* flows.c FAULT [peer]: a program that asks a peer for pages, or serves it, over connections; the side that listens writes its
+ * port into the file "port" in the working directory.
  *
  *   reconnect  asks for 24 pages one after the other, each over a connection of its own
- *   closed     the same, but the peer closes each connection after the answer
+ *   closed     as reconnect, but the peer closes each connection after the answer
  *   crowd      asks for 24 pages at once, each over a connection of its own
  *   warm       asks for one page, and then for 23 at once, each over a connection of its own
  *   keep       asks for 24 pages one after the other over one connection
  *   stop       serves pages, and exits after the message "stop", while three clients wait for a slow one
- *   finish     the same, but it answers these first
+ *   finish     as stop, but it answers these three before it exits
  *   notes      serves pages, and exits after the message "stop", when three clients sent a note that has no answer
  *   list       serves lists; for each it asks for 12 pages one after the other
- *   together   the same, but it asks for all pages at once
- *   polls      the same, but a timer asks for the pages, which the list does not need
+ *   together   as list, but it asks for all pages at once
+ *   polls      as list, but a timer asks for the pages, and the list does not need them
  *
  * The program ends after 3 s at the latest.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
@@ -84,7 +84,7 @@ static void send_text(int fd, const char *text)
 		exit(0);
 }
 
-/* Answers the lines of one connection. */
+/* Answers each line that arrives on one connection. */
 static void serve_pages(int fd)
 {
 	char line[64];
@@ -262,7 +262,7 @@ static void answer_list(struct connection *c)
 	say(asker, "list of the pages\n");
 }
 
-/* Asks for the pages that come after that of a connection, which is not used again. */
+/* Asks for the next page or pages over new connections, when the page of connection `c` has arrived. */
 static void ask_for_next(const struct connection *c)
 {
 	if (pages_left == 0)
@@ -287,7 +287,7 @@ static void on_page(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 	for (ssize_t i = 0; i < size; i++)
 		lines += buffer->base[i] == '\n';
 	if (lines == 0)
-		return; /* waits for the rest */
+		return; /* the rest of the line has not arrived yet */
 	c->lines += lines;
 	pages_left -= lines;
 	if (c->asker) {
@@ -377,7 +377,7 @@ static void on_request(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer
 	}
 	switch (buffer->base[0]) {
 	case 'g': uv_timer_start(&c->later, answer, ANSWER_US / 1000, 0); break;
-	case 'n': break; /* a note */
+	case 'n': break; /* a note, which gets no answer */
 	case 's':
 		if (buffer->base[1] == 'l') {
 			slow_left++;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""flows_test.py WEFT FLOWS QUEUE: requests that are left at exit, asked one after the other, made on new connections, or queued: each
-has a finding, and its healthy twins have no such finding.
+"""flows_test.py WEFT FLOWS QUEUE: requests without an answer at exit, requests that are sent one after the other or on new connections, and queued jobs:
+   each of these programs has a finding, and a healthy program beside it has no such finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -36,7 +36,7 @@ def record_with_peer(fault):
 
 
 def find(found, name, words):
-    """Returns the findings of a name whose title has the words; findings of these kinds are never alarms."""
+    """Returns the findings of the kind `name` whose title matches `words`; fails if one of them is an alarm."""
     fitting = [f for f in found if f['finding'] == name and re.search(words, f['title'])]
     assert all(f['severity'] == 'information' for f in fitting), fitting
     return fitting

@@ -1,5 +1,5 @@
-/* forms.c FORM: one fault in as few calls as possible, recorded by hand: forms of titles that no other program of these tests
- * has, for tests/cli/expected/findings.md.
+/* forms.c FORM: one fault in as few calls as possible, recorded by hand: for the forms of titles in
+ * tests/cli/expected/findings.md that no other program of these tests shows.
  *
  *   drained  a queue grows, and is emptied too slowly      itself   a promise waits for itself, and another for that one
  *   creator  the promise that would have ended it failed   unrun    its input ended, and it did not run again
@@ -185,7 +185,7 @@ static void leave_open(void)
 	sleep_ms(1200);
 }
 
-/* Turns of a loop, in each of which it sleeps and then runs something. */
+/* Records iterations of a loop: in each, the loop sleeps and then runs the promise `what`. */
 static void turn(weft_id what, int times, unsigned ms)
 {
 	for (int i = 0; i < times; i++) {

@@ -1,10 +1,11 @@
 /* jobs.c [storm|backlog|orders|threads|gives-up|protected|hasty|errors]: a client that works through jobs, in weft's promises.
  *
- * storm: the server does not listen, and the client retries every ms.  backlog, orders: jobs come three times as fast as they
- * are done.  threads: long computations hold all OS threads of the pool, so a file's size comes late.  gives-up: a timeout ends
- * the wait for a job, which continues.  hasty: each timeout is shorter than its job.  protected: an answer that is protected from
- * cancellation does not come.  Two runs are healthy: without an argument each of these succeeds, and retries to a server that is
- * down for a moment slow down; with "errors" many users get the error that an object is missing.  SPDX-License-Identifier: ISC */
+ * storm: the server does not listen, and the client retries every ms.  backlog, orders: jobs arrive three times as fast as they
+ * are done.  threads: long computations use all OS threads of the pool, so a request for the size of a file is late.  gives-up: a
+ * timeout ends the wait for a job, but the job continues.  hasty: each timeout is shorter than its job.  protected: an answer
+ * that is protected from cancellation never comes.  Two runs are healthy.  Without an argument, all jobs succeed, and retries to
+ * a server that is down for a moment get slower.  With "errors", many users get the error that an object is missing.
+ * SPDX-License-Identifier: ISC */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static struct weft_promise *give_up(void *ctx, const struct weft_failure *failur
 	return weft_promise_unit();
 }
 
-/* ---- a server that is asked again ---- */
+/* ---- retries ---- */
 
 struct call {
 	int tries, most;
@@ -67,7 +68,7 @@ static struct weft_promise *call(void *ctx, void *unused)
 	return weft_promise_catch(weft_promise_bind(p, connected, c, NULL), wait_and_call, c, NULL);
 }
 
-/* Reserves a port without a listener. */
+/* Returns a port on which no program listens. */
 static struct sockaddr_in reserve_port(int *socket_of)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -162,7 +163,7 @@ static void take_and_serve(void)
 {
 	struct weft_promise *both[2] = {take_orders(NULL, NULL), serve(NULL, NULL)};
 	struct weft_promise *all = weft_promise_join(both, 2);
-	if (!strcmp(fault, "orders")) { /* the shop closes when the last order has come */
+	if (!strcmp(fault, "orders")) { /* the program ends when the last order has arrived, before all are served */
 		run(weft_promise_ref(both[0]));
 		weft_promise_unref(all);
 	} else {
@@ -200,7 +201,7 @@ static struct weft_promise *step(void *ctx, void *unused)
 	int *left = ctx;
 	int64_t ns = strcmp(fault, "gives-up") ? 200000 : 2000000;
 	compute(&ns);
-	/* It does not hear of a cancel: what it waits for is protected from that. */
+	/* The job awaits a promise that is protected from cancellation, so it is not cancelled and runs on. */
 	return --*left == 0 ? weft_promise_unit()
 			    : weft_promise_bind(weft_promise_protected(weft_uv_sleep(uv, 4)), step, left, NULL);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kinds_test.py WEFT PAIRS LOCKS ENDS POOL CHILD CALLS NAPS JOBS: faults and healthy runs of kinds that weft 0.2.0 got wrong, in one process and in two.
+"""kinds_test.py WEFT PAIRS LOCKS ENDS POOL CHILD CALLS NAPS JOBS: programs, with and without a fault, about which weft 0.2.0 was wrong; some consist of two processes.
 
 SPDX-License-Identifier: ISC"""
 
@@ -22,7 +22,7 @@ def explain(trace):
 
 
 def record_pair(name, *roles):
-    """Runs each role as a process with a trace of its own; returns the folder of both."""
+    """Runs each role as a process with a trace of its own; returns the folder with the traces."""
     place = os.path.join(folder, name)
     os.mkdir(place)
     for role in roles:
@@ -42,13 +42,13 @@ def names(found):
 
 
 def connection_that_answered_is_in_no_cycle():
-    """A ring lost who accepted the connection; its label still says so.  It waits for requests, and none is owed."""
+    """The ring has lost the event that accepted the connection, but the label of the connection shows that it was accepted.  It owes no answer and waits for requests."""
     found = explain(record_pair('idle', 'server', 'client'))
     assert 'cycle' not in names(found) and 'deadlock' not in names(found), found
 
 
 def leak_is_found_alone_and_joined():
-    """The other ends are in the trace too, which does not explain why the program keeps its own."""
+    """The program leaks its ends of connections, also if a second trace shows that the peer has closed the other ends."""
     place = record_pair('kept', 'keeper', 'caller')
     for trace in os.path.join(place, 'keeper'), place:
         found = explain(trace)
@@ -56,7 +56,7 @@ def leak_is_found_alone_and_joined():
 
 
 def hang_of_a_condition_names_the_blocked_signaller():
-    """The place of libuv's conditions and locks is that of the program's call.  The deadlock takes the place of its members' stalls."""
+    """A condition or lock of libuv has the place in the program that calls libuv.  The stalls of the members of a deadlock are no findings of their own."""
     for fault, place in ('condition', 'close_log'), ('uv', 'uv_close_log'):
         found = record(locks, fault)
         first = found[0]
@@ -88,7 +88,7 @@ def failed_promise_is_reported_unless_its_state_is_read():
 
 
 def blocking_file_requests_exhaust_the_pool():
-    """The end of the trace does not free a thread."""
+    """If the trace ends before a thread of the pool becomes free, the finding says so."""
     fifo = os.path.join(folder, 'fifo')
     os.mkfifo(fifo)
     for args, says in ((), 'becomes free'), (('end',), 'no thread of the pool becomes free before the end'):
@@ -99,7 +99,7 @@ def blocking_file_requests_exhaust_the_pool():
 
 
 def unreturned_loops_name_their_handles():
-    """The loop of a helper thread that waits for messages does not keep a program."""
+    """The loop of a helper thread that waits for messages has no finding: it does not keep the program from ending."""
     first = record(child, 'unread')[0]
     assert first['finding'] == 'alive' and '"yes" still runs: the program stopped reading connection ' in first['title'] and '"stdout of yes" at ' in first['title'], first
     alive = [f for f in record(child, 'helper') if f['finding'] == 'alive']
@@ -112,7 +112,7 @@ def timers_that_are_never_stopped_are_a_leak():
 
 
 def blocking_functions_are_named():
-    """A stall names the function that made the blocking call, also by a library, or in a program that records itself."""
+    """A stall names the function that made the blocking call, also if a library made it or if the program records itself."""
     for program, fault, call, function in (calls, 'usleep', 'usleep', 'nap'), (calls, 'nanosleep', 'nanosleep', 'doze'), (calls, 'plugin', 'nanosleep', 'nap_in_plugin'), (calls, 'system', 'system', 'run_command'), (calls, 'pclose', 'pclose', 'close_pipe'), (naps, 'usleep', 'usleep', 'nap'):
         first = record(program, fault)[0]
         assert first['finding'] == 'stall' and re.search(rf' in {call}\b.*\b(calls|naps|plugin)\.c:', first['title']), first
@@ -120,7 +120,7 @@ def blocking_functions_are_named():
 
 
 def computing_callback_is_named():
-    """Beside a busy machine, the stall may not be certain."""
+    """On a busy machine, the stall may be uncertain."""
     stalls = [f for f in record(calls, 'computes') if f['finding'] == 'stall']
     assert any(re.search(r'^the loop called on_timer \(calls\.c:\d+\) for this promise$', e['text']) for e in stalls[0]['evidence']), stalls
 
@@ -141,23 +141,23 @@ def pool_waiting_for_its_own_work_hangs():
 
 
 def unanswered_request_lists_threads_blocked_in_calls():
-    """A queue in plain memory leads from the loop to the worker, so that the request's own chain ends at the loop."""
+    """The loop hands the request to the worker in plain memory, so the chain of waits of the request ends at the loop."""
     found = record(calls, 'waitpid')
     first = found[0]
-    assert not [f for f in found if 'has waited' in f['title']], found  # the client's wait is a part of the server's fault
+    assert not [f for f in found if 'has waited' in f['title']], found  # the waiting client has no finding of its own, because the server causes its wait
     assert first['finding'] == 'hang' and 'the program wrote no answer to connection' in first['title'], first
     assert [e for e in first['evidence'] if re.search(r' calls waitpid at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
 
 
 def thread_with_a_blocking_socket_hangs_for_an_answer():
-    """The client of a libuv server is an OS thread, whose reads no runtime makes."""
+    """The client of a libuv server is an OS thread that calls read() itself."""
     first = record(calls, 'talk')[0]
     said = first['title'] + ''.join(e['text'] for e in first['evidence'])
     assert first['finding'] in ('hang', 'unanswered', 'stuck') and re.search(r'ask_for_pages|talk \(calls', said), first
 
 
 def stall_is_the_only_finding_of_its_victims():
-    """The client's request waits for a loop that is blocked: it is no finding of its own."""
+    """A request that waits for a blocked loop has no finding of its own."""
     found = record(calls, 'held-up')
     assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
 

@@ -1,5 +1,5 @@
-/* lasts.c MODE: twelve tasks that end soon, and a last one that gets no result (forgotten), or gets it at the end (late).
- * SPDX-License-Identifier: ISC */
+/* lasts.c MODE: twelve tasks that end soon, and a last task that gets no result (forgotten), or gets its result just before the
+ * program ends (late). SPDX-License-Identifier: ISC */
 #include <string.h>
 #include <time.h>
 

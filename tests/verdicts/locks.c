@@ -1,7 +1,7 @@
 /* locks.c FAULT: a worker closes the log while the main thread writes to it; alarm() ends a hang after 4 s.
  *
  *   condition    the worker holds the log's lock and waits until the writer is idle; the writer needs the lock first
- *   uv           the same, with the locks and conditions of libuv, and a writer that is a callback
+ *   uv           as condition, with the locks and conditions of libuv, and a callback as writer
  *   healthy      the worker releases the lock before it waits
  *
  * SPDX-License-Identifier: ISC */

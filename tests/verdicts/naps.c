@@ -3,7 +3,8 @@
 
 #include <weft/record.h>
 
-static volatile int calls; /* a call that ends a function would have no place in it */
+static volatile int calls; /* changed behind each call: a call at the end of a function may become a jump, without a return
+			      address in the function */
 
 static __attribute__((noinline)) void nap(void)
 {

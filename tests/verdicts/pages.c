@@ -1,6 +1,6 @@
 /* pages.c MODE: a libevent program with an HTTP server on a thread of its own, which does not answer "/late" in time.  Modes:
- * hasty (the client closes its connection after 100 ms), forgetful (it waits).  SIGKILL ends the program after 1.3 s.
- * SPDX-License-Identifier: ISC */
+ * hasty (the client closes its connection after 100 ms), forgetful (the client waits for the answer).  SIGKILL ends the program
+ * after 1.3 s. SPDX-License-Identifier: ISC */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>

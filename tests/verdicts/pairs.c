@@ -1,5 +1,5 @@
-/* pairs.c ROLE: one of two processes with connections to each other, reported by hand as an adapter does; only what is left of
- * wrapped rings is reported.
+/* pairs.c ROLE: one of two processes with connections to each other.  Each records by hand the events that its wrapped ring would
+ * still have.
  *
  *   client, server   the client has sent its next request, and the server has not read it yet
  *   caller, keeper   the caller closes each of its connections; the keeper reads nothing from them and closes none
@@ -22,7 +22,7 @@ static void sleep_ms(unsigned ms)
 	weft_resume(WEFT_SYSTEM_ID);
 }
 
-/* Reports the identity of an end, and how much it has sent and received. */
+/* Records the addresses of one end of a connection, and how many bytes it has sent and received. */
 static void tell_addresses(weft_id connection, bool is_server, int number, int64_t sent, uint64_t received)
 {
 	char text[100], names[2][32];

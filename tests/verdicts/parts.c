@@ -1,7 +1,7 @@
-/* parts.c MODE: a server and a client with blocking sockets, each on a thread.  After eight answers the client gets a part of one
- * and waits for the rest (part), gets all of it and sleeps (whole), or asks for one that takes long (slow).  In two modes the
- * client writes 24 questions of two lines each and ends: each line (lines) or both (pairs) with one call.  The program ends after
- * 3 s. SPDX-License-Identifier: ISC */
+/* parts.c MODE: a server and a client with blocking sockets, each on a thread.  After eight answers, the client gets a part of an
+ * answer and waits for the rest (part), gets a whole answer and sleeps (whole), or asks for an answer that takes long (slow).  In
+ * two modes the client writes 24 questions of two lines each and ends: each line (lines) or both (pairs) with one call.  The
+ * program ends after 3 s. SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
 
 void start_plugin(uv_loop_t *loop);
 
-static volatile int naps; /* a call that ends a function would have no place in it */
+static volatile int naps; /* changed behind each call: a call at the end of a function may become a jump, without a return address
+			     in the function */
 
 static __attribute__((noinline)) void nap_in_plugin(void)
 {

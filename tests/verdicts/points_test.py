@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""points_test.py WEFT PROGRAMS [NAME...]: nine things that weft 0.1.0 got wrong of programs that strangers wrote; tools/holes verdicts runs this with 0.1.0, too.
+"""points_test.py WEFT PROGRAMS [NAME...]: nine kinds of program about which weft 0.1.0 was wrong; tools/holes verdicts runs this test with 0.1.0, too.
 
-PROGRAMS is a folder that has what is made of this one's sources, recorded by libraries that WEFT can read.  All that is asked for is in
-what both versions print, and in exit statuses.  SPDX-License-Identifier: ISC"""
+PROGRAMS is a folder with the programs of tests/verdicts, linked with libraries whose traces WEFT can read.  The test looks only at exit statuses and
+   at output that both versions print.  SPDX-License-Identifier: ISC"""
 
 import json
 import os
@@ -28,7 +28,7 @@ def record(name, *args, how='', **environment):
 
 
 def ask(*words):
-    """Returns exit status and output; only the first lines of findings."""
+    """Returns exit status and lines of output; of a finding only its first line."""
     said = subprocess.run([weft, *words], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=60)
     return said.returncode, [line for line in said.stdout.splitlines() if line and (words[0] != 'explain' or not line.startswith((' ', 'nothing found: ')))]
 
@@ -39,13 +39,13 @@ def expect(holds, *said):
 
 
 def promise_in_flight_is_no_hang():
-    """A program exits 1 ms after the start of a sleep of 5 ms."""
+    """A sleep of 5 ms that started 1 ms before the program exits is no hang."""
     status, said = ask('explain', record('clients', 'exit'))
     expect(status == 0 and not any(line.startswith('hang') for line in said), status, said)
 
 
 def cycle_is_reported_only_if_all_branches_are_stuck():
-    """A cycle is no fault if another branch can end; it is one if all branches are stuck."""
+    """A cycle of waits is a fault only if all alternatives of each choice in it are stuck."""
     status, said = ask('explain', record('choices', 'stuck'))
     expect(status == 1 and said[0].startswith('cycle: '), status, said)
     status, said = ask('explain', record('choices', 'alive'))
@@ -58,7 +58,7 @@ def work_on_the_pool_is_no_stall():
 
 
 def growing_promise_count_is_a_leak():
-    """Each connection has its own label."""
+    """The connections are counted together, although each has a label of its own."""
     status, said = ask('explain', record('clients', 'leak'))
     expect(status == 1 and said[0].startswith('leak: 80 promises '), status, said)
 
@@ -83,7 +83,7 @@ def mirage(*events):
 
 
 def mirage_sleep_is_not_queued():
-    """Promise 0 is the loop's; 1 awaits a sleep of 3 s."""
+    """Promise 0 is the loop, and promise 1 awaits a sleep of 3 s."""
     path = os.path.join(folder, 'sleep.ctf')
     with open(path, 'wb') as file:
         file.write(mirage((0, RUN, 0), (1, CREATE, 0, 1, bytes([BIND])), (2, CREATE, 0, 2, bytes([TASK])), (3, LABEL, 2, b'sleep\0'), (4, AWAIT, 1, 2),
@@ -91,7 +91,7 @@ def mirage_sleep_is_not_queued():
                           (3000003, RESOLVE, 1, 1), (3000004, RUN, -1)))
     for words in ('path', '--promise=2', path), ('stats', '--blame=sleep', path):
         status, said = ask(*words)
-        # weft path has two lines of sums.
+        # weft path prints two lines of sums, weft stats one.
         expect(status == 0 and len(said) == (3 if words[0] == 'path' else 2) and 'waiting for' in said[-1] and '"sleep"' in said[-1] and
                'queued' not in said[-1], words, status, said)
 
@@ -106,7 +106,7 @@ def cancelled_promise_does_not_count_as_failed():
 
 
 def explain_without_part(trace, name, at=None):
-    """Explains a trace without a file, or with a page of zeros, as if that had never reached the disk."""
+    """Runs weft explain on a copy of the trace without the file, or with a page of zeros in the file, as if this page had never reached the disk."""
     part = os.path.join(folder, 'part')
     shutil.copytree(trace, part)
     if at is None:
@@ -121,7 +121,7 @@ def explain_without_part(trace, name, at=None):
 
 
 def page_of_zeros_is_reported_as_missing():
-    """No finding is certain, and no time exceeds the trace."""
+    """With a page of zeros in the trace, no finding is certain, and no stall is longer than the trace."""
     trace = record('jobs', how=',mode=grow')
     largest = max(os.listdir(trace), key=lambda name: os.path.getsize(os.path.join(trace, name)))
     size = os.path.getsize(os.path.join(trace, largest))
@@ -132,7 +132,7 @@ def page_of_zeros_is_reported_as_missing():
 
 
 def missing_stream_is_noticed():
-    """Promises that one OS thread starts end on the other one.  Five runs: on a busy machine with a pause, 0.1.0 found no leak."""
+    """Each promise starts on one OS thread and ends on the other: a missing stream is no leak.  Five runs, because 0.1.0 did not report a leak in each."""
     for run in '12345':
         trace = record('clients', 'hand-over', run, how=',mode=grow')
         expect(ask('explain', trace)[0] == 0, ask('explain', trace))
@@ -142,8 +142,8 @@ def missing_stream_is_noticed():
             expect(explain_without_part(trace, name)[0] == 0, name, explain_without_part(trace, name))
 
 
-def stats_count_a_promise_until_what_it_became_ends():
-    """300 tries became one another; each fails when the last one does."""
+def stats_count_a_promise_until_its_merge_target_ends():
+    """Each of 300 tries became the next one, so each fails when the last one fails."""
     lines = [json.loads(line) for line in ask('stats', '--json', record('jobs', 'storm'))[1]]
     tries = [line for line in lines if line['kind'] == 'try' and line['count'] > 200]
     expect(len(tries) == 1 and tries[0]['failures'] == tries[0]['count'] and tries[0]['waiting']['max_ns'] > 299 * 1000000, tries)
@@ -155,7 +155,7 @@ def stall_in_one_run_is_a_difference():
 
 
 def added_lines_are_no_difference():
-    """Only the added promise is missing in the other run."""
+    """The edited program has more source lines and a further promise; only the promise is a difference."""
     said = ask('diff', record('shop'), record('edited_shop'))[1]
     expect(len([line for line in said if line.startswith('missing')]) == 1, said)
 
@@ -173,13 +173,13 @@ def deadlock_of_threads_names_both():
 
 
 def join_is_named_by_its_input():
-    """The name of a join is that of its input."""
+    """A join without a label has the name of its input."""
     said = ask('explain', record('bank', 'deadlock'))[1]
     expect(any(re.match(r'\w+: join \d+ of "transfer A to B" and others', line) for line in said), said)
 
 
 for test in (promise_in_flight_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, growing_promise_count_is_a_leak, growing_counters_are_reported,
-             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_count_a_promise_until_what_it_became_ends,
+             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_count_a_promise_until_its_merge_target_ends,
              stall_in_one_run_is_a_difference, added_lines_are_no_difference, deadlock_names_the_lock_owners, deadlock_of_threads_names_both, join_is_named_by_its_input):
     if not sys.argv[3:] or test.__name__ in sys.argv[3:]:
         test()

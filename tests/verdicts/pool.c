@@ -1,5 +1,6 @@
 /* pool.c FIFO [end]: four files are FIFOs without a writer, and hold the four threads of libuv's pool; a fifth file waits.  After
- * half a second the FIFO gets a writer; with `end`, the program ends instead.  SPDX-License-Identifier: ISC */
+ * half a second, the FIFO gets a writer, so the threads become free; with `end`, the program ends instead.
+ * SPDX-License-Identifier: ISC */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* queue.c FAULT: twenty jobs in weft's promises that need a place of a semaphore for 30 ms each.
  *
  *   one     there is one place
- *   pool    the same with a pool of one object
+ *   pool    a pool of one object takes the place of the semaphore
  *   enough  there are twenty places
  *   signal  the jobs give no place back: a timer releases one every 30 ms, as a producer of work does
  *

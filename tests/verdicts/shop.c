@@ -1,6 +1,6 @@
 /* shop.c [stall]: orders of a shop, recorded by hand.  stall: one price takes 70 ms of CPU time while the other orders wait.
  *
- * It is compiled twice.  The edited version has further source lines, and one more promise.  SPDX-License-Identifier: ISC */
+ * It is compiled twice.  The second time, it has more source lines and one more promise.  SPDX-License-Identifier: ISC */
 #include <string.h>
 #include <time.h>
 #include <weft/record.h>

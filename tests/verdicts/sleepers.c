@@ -1,12 +1,12 @@
-/* sleepers.c MODE: a program one of whose threads sleeps forever.  A mode that ends with "-fine" is the healthy twin.  Modes:
+/* sleepers.c MODE: a program in which a thread sleeps for ever.  A mode whose name ends with "-fine" has no fault.  Modes:
  *
  *   edge      an edge-triggered epoll loop reads once per event, so that it leaves a part of a long request unread
  *   timer     a thread gives a timer to a sleeping libevent loop, which has no means to wake it
  *   again     a thread takes a read-write lock for reading a second time, while a writer waits
  *   pool      work in each thread of libuv's pool reads from a pipe that has no data, and a file request waits
- *   stop      a callback of SIGTERM closes the signal, but not a repeating timer, which keeps the loop
- *   once      event_base_once() starts a callback that sleeps; it ends by itself, and then reads from a socket that FIONBIO made
- *             blocking again
+ *   stop      a callback of SIGTERM closes the signal handle, but not a repeating timer, which keeps the loop running
+ *   once      event_base_once() starts a callback that sleeps; the program then reads from a socket that FIONBIO made blocking
+ * again, and ends
  *
  * A signal ends a hang after 1.5 s.  SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
@@ -103,7 +103,7 @@ static void do_nothing(evutil_socket_t fd, short what, void *data)
 static void *start_timer(void *unused)
 {
 	const struct timeval soon = {.tv_usec = 20000};
-	usleep(50000); /* the loop sleeps by then */
+	usleep(50000); /* after this time, the loop sleeps */
 	event_add(event_new(base, -1, 0, end_loop, NULL), &soon);
 	return unused;
 }
@@ -137,7 +137,7 @@ static void *add_prices(void *sum)
 {
 	if (!is_fine)
 		pthread_rwlock_rdlock(&prices);
-	usleep(60000); /* the writer waits by then */
+	usleep(60000); /* after this time, the writer waits */
 	*(int *)sum += get_price();
 	if (!is_fine)
 		pthread_rwlock_unlock(&prices);
@@ -234,7 +234,8 @@ static void take_nap(evutil_socket_t fd, short what, void *data)
 {
 	(void)fd, (void)what, (void)data;
 	usleep(150000);
-	price++; /* so that the compiler does not make the call a jump, which leaves no trace of this function */
+	price++; /* behind the call, so that the compiler does not turn the call into a jump, without a return address in this
+		    function */
 }
 
 static void run_once(void)

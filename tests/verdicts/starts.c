@@ -1,6 +1,7 @@
 /* starts.c MODE: a libuv program that is blocked for 60 ms.  Modes: start (it also computes for 60 ms before its loop begins,
- * when a client has connected), late (a callback sleeps while a timer of 20 ms is due), early (the timer is due 100 ms after the
- * callback), turn (no timer is due, but a client has connected).  The program ends after 300 ms. SPDX-License-Identifier: ISC */
+ * when a client has connected), late (a callback is blocked while a timer of 20 ms is due), early (the timer is due 100 ms after
+ * the callback), turn (during the callback no timer is due, but a client has connected).  The program ends after 300 ms.
+ * SPDX-License-Identifier: ISC */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,7 +12,7 @@
 static uv_tcp_t server, client;
 static uv_timer_t timers[3];
 
-/* Without usleep(), which is a fault of its own. */
+/* Blocks for 60 ms without usleep(), because weft reports usleep() in a callback by itself. */
 static void block(void)
 {
 	int both[2];

@@ -1,4 +1,4 @@
-/* stops.c MODE: a libevent loop whose callback blocks it, although no event is late.  Modes: sleep (the callback sleeps), lock
+/* stops.c MODE: a libevent loop that a callback blocks while no other event is late.  Modes: sleep (the callback sleeps), lock
  * (it waits for a lock whose holder sleeps), wait (it waits for a lock whose holder waits for this callback), good (the holder
  * releases the lock before it waits), brief (it sleeps shortly).  SIGALRM kills the program in the modes that hang.
  * SPDX-License-Identifier: ISC */

@@ -1,13 +1,13 @@
-/* talks.c FAULT [server|client]: a server and four clients in one libuv loop, or one of the two, which meet by a file "port" in
- * the working directory.  A client sends ten requests, and waits for each response.
+/* talks.c FAULT [server|client]: a server and four clients in one libuv loop, or only the server or the clients; the server
+ * writes its port into the file "port" in the working directory.  A client sends ten requests, and waits for each response.
  *
  *   (none)   every request gets a response, and the clients close
  *   silent   one request gets no response
- *   left     the same, and the client closes after 1.5 s
+ *   left     one request gets no response, and the client closes after 1.5 s
  *   file     one request waits for a FIFO without a writer
  *   kept     every request gets a response, and the clients keep their connections
  *   pool     four computations hold the pool for 300 ms; eight short ones, each with a file, are queued behind them
- *   locked   the same, but three of the four only wait for a lock that the first one holds
+ *   locked   as pool, but three of the four computations only wait for a lock that the first one holds
  *   late     the seventh response of each client takes half a second, and one takes 1.5 s
  *
  * The program ends after 2.5 s at the latest.  SPDX-License-Identifier: ISC */
@@ -205,7 +205,7 @@ static void on_connect(uv_connect_t *connect, int status)
 	say(c, "well?");
 }
 
-/* Tells the port to a client in another process, or reads it there. */
+/* Writes the port of the server into a file, or, in the process of the clients, reads the port from the file. */
 static void pass_port(struct sockaddr_in *address, bool reads)
 {
 	FILE *file = NULL;
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 		clients[i].tcp.data = clients[i].connect.data = &clients[i];
 		uv_tcp_connect(&clients[i].connect, &clients[i].tcp, (struct sockaddr *)&address, on_connect);
 	}
-	/* It is never quiet for long. */
+	/* A timer runs every 20 ms, so the trace always has recent events. */
 	uv_timer_init(loop, &clock_tick);
 	uv_timer_start(&clock_tick, tick, 20, 20);
 	if (is("left")) {
@@ -256,6 +256,6 @@ int main(int argc, char **argv)
 		uv_timer_start(&patience, lose_patience, 1500, 0);
 	}
 	uv_timer_init(loop, &end);
-	uv_timer_start(&end, stop, is_server ? 5000 : 2500, 0); /* the server is silent, and does not leave */
+	uv_timer_start(&end, stop, is_server ? 5000 : 2500, 0); /* a server in a process of its own ends later than its clients */
 	return uv_run(loop, UV_RUN_DEFAULT);
 }

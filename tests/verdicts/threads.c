@@ -1,7 +1,7 @@
 /* threads.c [deadlock|forgets]: two OS threads that log to two files, each under a mutex of its own, recorded by hand as
  * docs/instrument-api.md says.
  *
- * deadlock: they take both mutexes in different orders.  forgets: one returns early and does not unlock.
+ * deadlock: they take both mutexes in different orders.  forgets: one thread returns early and does not unlock its mutex.
  * SPDX-License-Identifier: ISC */
 #include <pthread.h>
 #include <stdbool.h>

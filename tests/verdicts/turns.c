@@ -1,6 +1,6 @@
-/* turns.c: a libevent loop with three timers, each started again in its callback.  The third of one round sleeps for 150 ms; the
- * others are late by that, and libevent sleeps once more before it calls them: it computes the sleep from the time before the
- * callbacks. SPDX-License-Identifier: ISC */
+/* turns.c: a libevent loop with three timers, each started again in its callback.  Once, the callback of the third timer sleeps
+ * for 150 ms, so the other timers are late.  libevent sleeps once more before it calls them, because it computes this sleep from
+ * the time before the callbacks. SPDX-License-Identifier: ISC */
 #include <event2/event.h>
 #include <unistd.h>
 

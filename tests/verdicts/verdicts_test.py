@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS TURNS FORMS STOPS: programs as strangers write them: each fault is found first and named, the healthy twin is not blamed.
+"""verdicts_test.py WEFT BANK THREADS CLIENTS JOBS SHOP EDITED_SHOP CHOICES TALKS TURNS FORMS STOPS: programs written without regard to weft:
+   the first finding names the fault of the program, and the same program without the fault has no finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -38,14 +39,14 @@ def healthy_versions_of_programs_have_no_findings():
 
 
 def unclosed_connections_are_a_leak():
-    """Each connection has its own label."""
+    """The connections are one finding, although each has a label of its own."""
     found = findings(clients, 'leak')
     assert len(found) == 1 and found[0]['finding'] == 'leak' and found[0]['sure'], found
     assert found[0]['title'].startswith('80 promises "client *"') and 'none ended' in found[0]['title'], found
 
 
 def cycle_is_reported_only_if_all_branches_are_stuck():
-    """A cycle is no fault while another branch can end, or after that; it is one if all branches wait for it."""
+    """A cycle of waits is no fault while an alternative can still end, or after it has ended; it is a fault if all alternatives wait for the cycle."""
     assert findings(choices) == []
     assert findings(choices, 'alive') == []
     told = findings(choices, 'alive', severity='information')
@@ -55,7 +56,7 @@ def cycle_is_reported_only_if_all_branches_are_stuck():
 
 
 def choice_with_overwritten_inputs_is_no_deadlock():
-    """A choice became the answer long ago, and the state dump repeats the answer."""
+    """The ring has overwritten the event by which a choice became another promise, and repeats only that promise."""
     trace = os.path.join(folder, 'lost')
     subprocess.run([choices, 'lost'], env={**os.environ, 'WEFT_TRACE': trace + ',size=64K,packets=4'}, check=True, timeout=60)
     info = subprocess.run([weft, 'info', trace], stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
@@ -66,7 +67,7 @@ def choice_with_overwritten_inputs_is_no_deadlock():
 
 
 def three_transfers_with_crossed_locks_deadlock():
-    """The name of the join of all transfers is that of its inputs."""
+    """The finding about the join of all transfers names one of its inputs."""
     found = findings(bank, 'deadlock')
     first = found[0]
     assert first['finding'] == 'deadlock' and first['sure'], first
@@ -78,7 +79,7 @@ def three_transfers_with_crossed_locks_deadlock():
 
 
 def known_findings_are_omitted():
-    """Only matching findings are omitted; a line needs a reason."""
+    """--suppress omits only the findings that match a line of its file; each line needs a reason."""
     trace, file = os.path.join(folder, 'known'), os.path.join(folder, 'suppressions')
     subprocess.run([clients, 'leak'], env={**os.environ, 'WEFT_TRACE': trace}, check=False, timeout=60)
 
@@ -97,8 +98,8 @@ def known_findings_are_omitted():
         assert said.returncode == 2 and said.stdout == '' and 'suppressions:3: ' in said.stderr, said
 
 
-def blocked_callback_is_told_without_a_victim():
-    """A callback that sleeps is a stall although nothing was late; one that never returns from a call is no crash, whatever killed it."""
+def blocked_callback_is_reported_without_a_victim():
+    """A callback that sleeps is a stall although no promise was late; a callback that never returns from a call hangs and did not crash."""
     for mode, kind, words in (
             ('sleep', 'stall', r'timer \d+ "50 ms" blocked the event loop for 1\d\d ms in usleep: no promise is known to be late'),
             ('lock', 'hang', r'timer \d+ "50 ms" has not returned from pthread_mutex_lock for [23]\.\d+ s: lock \d+ is held by thread'),
@@ -123,7 +124,7 @@ def lock_taken_twice_is_a_deadlock():
 
 
 def exhausted_connections_are_a_deadlock():
-    """If one of the two can return its connection, there is no fault."""
+    """Each of two promises holds a connection and waits for another; this is no deadlock if one of them can return its connection."""
     found = findings(forms, 'tokens')
     assert len(found) == 1 and found[0]['finding'] == 'deadlock' and found[0]['sure'], found
     assert 'holds 1 of pool 1 "connections" and waits for another' in found[0]['title'] and '2 promises hold 1 of' in str(texts(found[0], 'note')), found
@@ -163,14 +164,14 @@ def growing_queue_is_a_backlog():
 
 
 def rarely_drained_queue_is_informational():
-    """Few items are removed, which may be intended."""
+    """A queue from which few items are removed may be a store, so the finding is informational."""
     found = findings(clients, 'slowly', severity='information')
     assert [f['finding'] for f in found if f['finding'] == 'backlog'] == ['backlog'], found
     assert 'grew to 150: 160 added' in found[0]['title'] and 'may be a store' in found[0]['doubt'], found
 
 
 def accumulating_orders_are_a_backlog():
-    """Each pending order hangs, but there is one cause."""
+    """All pending orders are one finding, because they have one cause."""
     found = findings(jobs, 'orders')
     assert len(found) == 1 and found[0]['finding'] == 'backlog' and found[0]['sure'], found
     assert 'of 300 promises "order *"' in found[0]['title'], found
@@ -193,7 +194,7 @@ def work_after_a_timeout_is_wasted():
 
 
 def stats_and_check_agree():
-    """Each try of a call became the next one."""
+    """Each try became the next one, so all tries fail when the last one fails, and count until then."""
     findings(jobs, 'storm', severity='agreement')
     trace = os.path.join(folder, 'jobs-storm-agreement')
     said = subprocess.run([weft, 'stats', '--json', trace], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
@@ -222,20 +223,20 @@ def stall_is_the_first_difference():
 
 
 def added_lines_make_no_difference():
-    """Only the added promise differs, though all line numbers did."""
+    """Only the added promise is a difference, although all line numbers changed."""
     found = differences([shop], [edited_shop])
     assert not {'end', 'counter'} & {d['difference'] for d in found}, found
     missing = [d for d in found if d['difference'] == 'missing']
     assert len(missing) == 1 and missing[0]['text'].startswith('wait at ') and ': the first run has 0, the second run has 1' in missing[0]['text'], found
 
 
-def answer_of_a_protected_promise_shows_its_wait():
+def hang_names_the_missing_answer_of_a_protected_promise():
     first = findings(jobs, 'protected')[0]
     assert first['finding'] == 'hang' and first['verdict'] == 'never-tried' and '"answer"' in first['title'], first
 
 
 def unanswered_requests_are_reported():
-    """The program is recorded unmodified.  An idle connection, and a late response, are no faults.  The end that owes an answer is reported."""
+    """The program is recorded unmodified.  An idle connection or a late response is no fault.  The end of a connection that owes an answer is reported."""
     for fault, expected in ('all', []), ('kept', []), ('late', []), ('pool', []), ('locked', []), ('silent', ['from 127.0.0.1']), ('left', ['owed its peer an answer for 1.']), ('file', ['from 127.0.0.1']):
         for attempt in range(5):  # stalls of preempted OS threads are not reported
             trace = os.path.join(folder, f'talks-{fault}-{attempt}')
@@ -270,8 +271,8 @@ for test in (healthy_versions_of_programs_have_no_findings, known_findings_are_o
              unreleased_mutex_is_a_hang, unclosed_connections_are_a_leak, endless_retries_without_a_pause_are_reported, growing_queue_is_a_backlog,
              rarely_drained_queue_is_informational, accumulating_orders_are_a_backlog,
              exhausted_pool_is_reported, work_after_a_timeout_is_wasted, stats_and_check_agree, stall_is_the_first_difference,
-             added_lines_make_no_difference, answer_of_a_protected_promise_shows_its_wait,
-             unanswered_requests_are_reported, timers_after_a_stall_are_victims, blocked_callback_is_told_without_a_victim):
+             added_lines_make_no_difference, hang_names_the_missing_answer_of_a_protected_promise,
+             unanswered_requests_are_reported, timers_after_a_stall_are_victims, blocked_callback_is_reported_without_a_victim):
     try:
         test()
     except BaseException:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""waits_test.py WEFT PAGES STARTS PARTS LASTS SLEEPERS: start-up and a request that was given up have no finding; a late timer has its delay; a part
-of an answer, a task without a result and a thread that sleeps forever have a finding.
+"""waits_test.py WEFT PAGES STARTS PARTS LASTS SLEEPERS: work before the first loop and a request of a closed connection have no finding;
+   the finding about a late timer has its delay; a part of an answer, a task without a result and a thread that sleeps for ever have a finding.
 
 SPDX-License-Identifier: ISC"""
 
@@ -36,7 +36,7 @@ def texts(finding, role):
 
 
 def request_of_a_closed_connection_is_no_hang():
-    """The server's end of the connection has a name and another end, although evhttp makes it."""
+    """evhttp, not the program, makes the server's end of the connection; weft still knows its address and its other end."""
     found = record(pages, 'hasty')
     assert not [f for f in found if f['finding'] == 'hang'], found
     assert [f for f in found if f['finding'] == 'underway' and '"GET /late"' in f['title'] and f['severity'] == 'information'], found
@@ -52,8 +52,8 @@ def work_before_the_first_loop_is_no_stall():
     assert not [f for f in found if f['finding'] == 'stall'], found
 
 
-def late_timer_has_its_delay():
-    """On a busy machine other promises may be late too."""
+def finding_about_a_late_timer_has_its_delay():
+    """On a busy machine, other promises than the timer may be late, too."""
     found = [f for f in record(starts, 'late') if f['finding'] == 'stall' and f['title'].startswith('timer 3 "1 ms" blocked the event loop for')]
     late = texts(found[0], 'victim')
     assert any(re.fullmatch(r'timer 4 "20 ms" is called back right after the stall, [\d.]+ ms after it was due', text) for text in late), found
@@ -65,12 +65,12 @@ def timer_that_is_not_due_is_not_late():
     assert not [f for f in record(starts, 'early') if f['finding'] == 'stall' and f['severity'] == 'alarm']
 
 
-def event_without_a_due_time_is_perhaps_late():
+def event_without_a_due_time_may_be_late():
     found = [f for f in record(starts, 'turn') if f['finding'] == 'stall']
     assert found and ' may be late (' in found[0]['title'], found
 
 
-def part_of_an_answer_has_a_finding():
+def wait_for_the_rest_of_an_answer_is_reported():
     found = [f for f in record(parts, 'part') if f['finding'] == 'unanswered']
     assert len(found) == 1 and found[0]['severity'] == 'information', found
     assert re.match(r'connection \d+ "to 127\.0\.0\.1:\d+" has waited for the rest of an answer for [23]\.\d+ s \(parts\.c:\d+', found[0]['title']), found
@@ -78,7 +78,7 @@ def part_of_an_answer_has_a_finding():
     assert any(re.search(r'calls recv at (ask|__interceptor_recv) \(.*to read more', text) for text in texts(found[0], 'cause')), found
 
 
-def whole_and_slow_answers_are_no_parts():
+def whole_and_slow_answers_are_not_reported_as_partial():
     for mode in 'whole', 'slow':
         found = record(parts, mode)
         assert not [f for f in found if 'the rest of an answer' in f['title']], found
@@ -91,8 +91,8 @@ def requests_of_two_writes_wait_for_delayed_acknowledgements():
     assert not [f for f in record(parts, 'pairs') if 'acknowledgements' in f['title']]
 
 
-def last_task_without_a_result_has_a_finding():
-    """Others of its type are older, and all of them have ended."""
+def last_task_without_a_result_is_reported():
+    """All other tasks of its type are older and have ended."""
     found = [f for f in record(lasts, 'forgotten') if f['finding'] == 'stuck']
     assert len(found) == 1 and found[0]['severity'] == 'information' and found[0]['sure'], found
     assert re.match(r'task \d+ "fetch a message" has been pending for \d+ ms: 12 others of its type ended within ', found[0]['title']), found
@@ -114,7 +114,7 @@ SLEEPERS = {
 
 
 def thread_that_sleeps_forever_is_the_first_finding():
-    """The twin that does not sleep forever has no alarm."""
+    """The mode "-fine", in which no thread sleeps for ever, has no alarm."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = {mode: pool.submit(record, sleepers, mode) for fault in SLEEPERS for mode in (fault, fault + '-fine')}
     for fault, (name, title) in SLEEPERS.items():
@@ -124,7 +124,7 @@ def thread_that_sleeps_forever_is_the_first_finding():
 
 
 def program_killed_together_with_weft_record_has_its_end():
-    """A process of its own sees the death of the program, and notes it right after the death of weft record."""
+    """A helper process of weft record notes the death of the program, also if the same signal has killed weft record."""
     trace = os.path.join(folder, 'group')
     with subprocess.Popen([weft, 'record', '-o', trace, '--', sleepers, 'again'], stderr=subprocess.DEVNULL, start_new_session=True) as running:
         time.sleep(1.2)  # a busy machine starts the program late
@@ -141,12 +141,12 @@ def callback_of_event_base_once_is_recorded():
     found = record(sleepers, 'once')
     assert found and re.match(r'timer \d+ "20 ms" blocked the event loop for 1\d\d ms in usleep: .* \((?:sleepers\.c:\d+ in take_nap|__interceptor_usleep)', found[0]['title']), found
     said = subprocess.run([weft, 'events', os.path.join(folder, 'sleepers-once')], check=True, stdout=subprocess.PIPE, text=True, timeout=60).stdout
-    assert ' place "read" = ' in said, said  # ioctl(FIONBIO) has made the socket blocking
+    assert ' place "read" = ' in said, said  # the blocking read is recorded, since ioctl(FIONBIO) has made the socket blocking
 
 
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
-             late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_is_perhaps_late, part_of_an_answer_has_a_finding,
-             whole_and_slow_answers_are_no_parts, requests_of_two_writes_wait_for_delayed_acknowledgements, last_task_without_a_result_has_a_finding, last_task_with_a_late_result_is_not_stuck,
+             finding_about_a_late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_may_be_late, wait_for_the_rest_of_an_answer_is_reported,
+             whole_and_slow_answers_are_not_reported_as_partial, requests_of_two_writes_wait_for_delayed_acknowledgements, last_task_without_a_result_is_reported, last_task_with_a_late_result_is_not_stuck,
              thread_that_sleeps_forever_is_the_first_finding, program_killed_together_with_weft_record_has_its_end, callback_of_event_base_once_is_recorded):
     try:
         test()

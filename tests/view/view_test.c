@@ -1,4 +1,5 @@
-/* view_test.c: what is where, and what stays where it is.  SPDX-License-Identifier: ISC */
+/* view_test.c: the places of rows and times in a view, and which of them stay after a zoom or a pan.  SPDX-License-Identifier:
+ * ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +70,7 @@ static void test_zoom_and_pan_keep_times(void **state)
 	double end = (double)s.model->end_ns;
 	assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01));
 	assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.01));
-	/* The time under the pointer stays there. */
+	/* A zoom keeps the time under the pointer at its place. */
 	for (double x = 100; x < 1200; x += 130) {
 		int64_t under = weft_view_time(v, x);
 		weft_view_zoom(v, 3, x);
@@ -128,7 +129,7 @@ static void test_each_row_has_its_pixels_and_each_pixel_its_row(void **state)
 	}
 }
 
-/* Returns whether anything on a row is alive in the shown time. */
+/* Returns whether a promise of the row is alive in the shown time. */
 static bool has_anything(const struct scene *s, uint32_t row)
 {
 	int64_t from = s->view->from_ns, to = weft_view_time(s->view, s->view->width_px);
@@ -252,7 +253,7 @@ static void test_zooming_in_and_back_restores_the_view(void **state)
 	}
 }
 
-/* The row stays while it has a live promise. */
+/* A focused row keeps its position while one of its promises is alive in the shown time. */
 static void test_focused_row_keeps_its_position(void **state)
 {
 	(void)state;
@@ -295,8 +296,8 @@ static void test_focus_at_a_pixel_returns_to_that_pixel(void **state)
 	close_scene(&s);
 }
 
-/* While every row has space for its name, all rows have one height; a little lower, few rows lose their names; few rows share the
- * whole height. */
+/* If each row has space for its name, all rows have the same height.  In a lower window, some rows lose their names.  If there
+ * are few rows, they share the whole height. */
 static void test_rows_have_space_for_their_names(void **state)
 {
 	const double named = 13, around = WEFT_VIEW_TOP_PX + WEFT_VIEW_BOTTOM_PX;
@@ -315,7 +316,7 @@ static void test_rows_have_space_for_their_names(void **state)
 	close_scene(&s);
 }
 
-/* Opens 400 rows, `count` of which have long lines; the others have none in view. */
+/* Opens a trace of 400 rows; `count` rows from `first` on have long promises, and the others have very short ones. */
 static void open_with_long_lines(struct scene *s, int first, int count)
 {
 	static struct mirage_writer w;
@@ -356,7 +357,7 @@ static void test_automatic_focus_is_on_rows_of_long_promises(void **state)
 	}
 }
 
-/* Many short lines at the right, and fewer, longer ones at the left: the longer ones get more space. */
+/* The trace has many short promises at the right, and fewer, longer ones at the left; the focus is on the longer ones. */
 static void test_automatic_focus_is_on_promises_that_are_long_in_view(void **state)
 {
 	(void)state;
@@ -398,7 +399,7 @@ static void test_hit_test_finds_the_promise_nearest_to_the_pointer(void **state)
 		double x = (weft_view_x(v, s.model->promises[p].start_ns) + weft_view_x(v, s.model->promises[p].end_ns)) / 2;
 		double y = weft_view_y(v, weft_view_slot(v, s.layout->rows[p]));
 		uint32_t hit = weft_view_hit(v, x, y);
-		/* The hit is the promise, or another one on its row at the same distance. */
+		/* The hit test returns this promise, or another one of the row that is as near. */
 		assert_true(hit != WEFT_NONE && s.layout->rows[hit] == s.layout->rows[p]);
 		if (!weft_kind_has(s.model->promises[p].kind, WEFT_TRAIT_FOLDS) &&
 		    weft_view_x(v, s.model->promises[p].end_ns) - weft_view_x(v, s.model->promises[p].start_ns) > 1)
@@ -472,7 +473,7 @@ static void test_search_text_matches_labels_of_promises(void **state)
 	assert_int_equal(weft_view_find(v, "nowhere"), 0);
 	assert_int_equal(weft_view_find(v, ""), 0);
 	assert_int_equal(weft_view_find_related(v, WEFT_NONE), 0);
-	/* 1 became 5 and 5 became 1: it ended, and has both. */
+	/* Promises 1 and 5 became each other: the search for related promises still ends, and finds both. */
 	size_t related = weft_view_find_related(v, with_id(&s, 5));
 	assert_true(related >= 2 && related == v->found);
 	weft_view_unhighlight(v);
@@ -538,7 +539,8 @@ static void test_search_expressions_find_the_expected_promises(void **state)
 	weft_query_for_similar(s.model, with_id(&s, 17), text);
 	assert_string_equal(text, "kind:=\"join\"");
 	close_scene(&s);
-	/* A query of similar promises contains the promise, and a longer query finds a subset, for every trace. */
+	/* In each random trace, the query for promises similar to one finds this promise, and a query with more terms finds a
+	 * subset. */
 	static const char *const words[] = {"read", "rea", "kind:t", "kind:=task", "pending", "longer:3us", "1", "12", "failed"};
 	for (uint64_t seed = 1; seed < 6; seed++) {
 		open_random(&s, seed);
@@ -561,7 +563,7 @@ static void test_search_expressions_find_the_expected_promises(void **state)
 	}
 }
 
-/* Checks that in a lull no promise runs, starts, ends or has a link. */
+/* Checks that no promise runs, starts, ends or has a link in a folded sleep. */
 static void check_lull(const struct weft_model *m, const struct weft_lull *lull)
 {
 	assert_true(lull->start_ns < lull->end_ns && lull->start_ns >= 0 && lull->end_ns <= m->end_ns);
@@ -576,7 +578,7 @@ static void check_lull(const struct weft_model *m, const struct weft_lull *lull)
 		assert_true(m->links[l].time_ns <= lull->start_ns || m->links[l].time_ns >= lull->end_ns);
 }
 
-/* Checks that times and places map one to one, and that no lull is wide. */
+/* Checks that the mapping from times to places has an inverse, and that no folded sleep is wide. */
 static void check_folded(const struct weft_view *v)
 {
 	double last = -1e9;
@@ -617,7 +619,7 @@ static void test_folded_sleep_is_narrow(void **state)
 		}
 		found += lulls->count;
 		assert_int_equal(weft_view_fold_sleep(v, lulls, NULL), WEFT_OK);
-		/* The whole trace was in view, and still is. */
+		/* The whole trace stays in view. */
 		assert_true(near(weft_view_x(v, 0), WEFT_VIEW_MARGIN_PX, 0.01 + v->px_per_ns));
 		assert_true(near(weft_view_x(v, s.model->end_ns), v->width_px - WEFT_VIEW_MARGIN_PX, 0.1 + v->px_per_ns));
 		check_folded(v);

@@ -1,4 +1,4 @@
-/* compare_test.c: viewers one above the other.  SPDX-License-Identifier: ISC */
+/* compare_test.c: several viewers, one above the other, for a comparison of traces.  SPDX-License-Identifier: ISC */
 #include "scene.h"
 
 #include "viewer/compare.h"
@@ -6,7 +6,7 @@
 #include "viewer/search.h"
 #include "viewer/url_state.h"
 
-/* The same server, slower. */
+/* A trace of the same server as SERVER, with longer times. */
 static const char SLOWER[] = "((time 5.000)(op(Creates -1 1 task)))((time 5.000001)(op(Label 1 \"main loop\")))"
 			     "((time 5.001)(op(Creates 1 2 wait)))((time 5.001)(op(Label 2 \"GET /\")))"
 			     "((time 5.004)(op(Resolves 1 2())))((time 5.005)(op(Creates 1 3 wait)))"
@@ -40,7 +40,7 @@ static void test_locked_axes_show_the_same_times(void **state)
 	assert_int_equal(count, 2 * WEFT_PANES);
 	assert_true(near(panes[WEFT_PANES].y_px, c.viewers[1]->panes[0].y_px + 304, 0.1));
 	assert_int_equal(weft_compare_draw(&c, panes, 1, NULL), 1);
-	/* Locked, the short trace is shown with the time range of the long one. */
+	/* With locked time axes, the short trace is shown with the time range of the long one. */
 	assert_true(same_times(&c));
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_SHOW_ALL), WEFT_OK);
 	int64_t from, to;
@@ -69,7 +69,7 @@ static void test_locked_axes_show_the_same_times(void **state)
 	assert_null(weft_compare_active(&c));
 }
 
-/* Rows list the differences, in either active pane; a press leads to the places in both traces. */
+/* In either pane, rows list the differences; a press on a row shows the place of the difference in both traces. */
 static void test_differences_lead_to_both_traces(void **state)
 {
 	(void)state;
@@ -82,8 +82,8 @@ static void test_differences_lead_to_both_traces(void **state)
 			weft_viewer_asked(c.viewers[i], WEFT_ASK_TRACE);
 			assert_int_equal(weft_findings_fill(&rows, c.viewers[on], NULL), WEFT_OK);
 			for (size_t r = 0; r < rows.count; r++)
-				assert_false(
-				    rows.rows[r].topic == WEFT_ROWS_OF_DIFF); /* while another OS thread computes the findings */
+				assert_false(rows.rows[r].topic == WEFT_ROWS_OF_DIFF); /* no rows of differences while another OS
+											  thread still computes the findings */
 			weft_viewer_answer(c.viewers[i], WEFT_ASK_TRACE, NULL);
 		}
 		weft_viewer_select(c.viewers[0], WEFT_NONE);
@@ -103,7 +103,7 @@ static void test_differences_lead_to_both_traces(void **state)
 		assert_int_equal(c.viewers[0]->selected, d->a);
 		assert_int_equal(c.viewers[1]->selected, d->b);
 		assert_true(d->a != WEFT_NONE || d->b != WEFT_NONE);
-		/* Both places are in view. */
+		/* Both viewers show the time of the difference. */
 		for (size_t i = 0; i < 2; i++) {
 			int64_t from, to;
 			weft_viewer_times(c.viewers[i], &from, &to);
@@ -111,7 +111,7 @@ static void test_differences_lead_to_both_traces(void **state)
 			assert_true(d->b_time_ns < 0 || (from <= d->b_time_ns && d->b_time_ns <= to));
 		}
 	}
-	/* With one trace, or with three, there are no rows. */
+	/* Only two traces have rows of differences; one trace or three traces have none. */
 	weft_compare_add(&c, open_text(SERVER), NULL);
 	while (c.count > 0) {
 		for (size_t v = 0; c.count != 2 && v < c.count; v++) {
@@ -135,7 +135,7 @@ static void test_highlights_apply_to_both_traces(void **state)
 		;
 	assert_int_equal(weft_compare_found(&c), 5);
 	assert_true(weft_compare_take_changes(&c) & WEFT_CHANGED_SEARCH);
-	/* All promises similar to the selected one, in both traces. */
+	/* One action highlights the promises with label and kind of the selected one in both traces. */
 	weft_viewer_select(weft_compare_active(&c), with_id(c.viewers[0], 2));
 	assert_int_equal(weft_compare_act(&c, WEFT_ACTION_LIKE), WEFT_OK);
 	assert_string_equal(c.viewers[1]->search_text, "label:=\"GET /\" kind:=\"wait\"");
@@ -168,7 +168,7 @@ static void test_highlights_apply_to_both_traces(void **state)
 	assert_int_equal(weft_compare_place(&c, NULL, 0), 0);
 }
 
-/* The next match is in the trace that has one. */
+/* If only the other trace has a match, the next match is there. */
 static void test_next_match_can_be_in_the_other_trace(void **state)
 {
 	(void)state;
@@ -252,7 +252,8 @@ static void test_replaced_trace_keeps_the_view(void **state)
 	assert_int_equal(v->selected, with_id(v, 4));
 	assert_true(v->view->found == 1 && v->hidden_metrics[0] && v->has_span);
 	assert_true(weft_compare_take_changes(&c) & WEFT_CHANGED_SELECTION);
-	/* A promise that is missing in the new trace is not selected; a view of the end stays at the end. */
+	/* When a trace is replaced, a selected promise that the new trace lacks is no longer selected, and a view of the end of
+	 * the trace still shows its end. */
 	weft_compare_remove(&c, 1);
 	weft_viewer_show(v, 500000, v->model->end_ns + 1000);
 	weft_viewer_destroy(weft_compare_replace(&c, 0, open_text(SLOWER)));

@@ -1,4 +1,5 @@
-/* folding_test.c: rows that fold, by themselves and by hand, and the keys that reach them.  SPDX-License-Identifier: ISC */
+/* folding_test.c: rows that fold automatically or by an action of the user, and the keys that select promises in them.
+ * SPDX-License-Identifier: ISC */
 #include "pressing.h"
 #include "scene.h"
 
@@ -13,7 +14,7 @@
 
 #include <inttypes.h>
 
-/* Sums up the promises' times, and their runs, within from..to, one by one. */
+/* Returns the sum of the times and runs of a fold's promises within from..to, counted one by one. */
 static struct weft_fold_sum counted(const struct weft_viewer *v, const struct weft_fold *fold, int64_t from, int64_t to)
 {
 	struct weft_fold_sum sum = {0};
@@ -32,7 +33,8 @@ static struct weft_fold_sum counted(const struct weft_viewer *v, const struct we
 	return sum;
 }
 
-/* Folded promises are on the line of their leader; all others are where the layout says. */
+/* Checks that folded promises are in the row of their leader, and that promises in one row do not overlap.  Adds the folded ones
+ * to *folded. */
 static void check_rows(const struct weft_viewer *v, size_t *folded)
 {
 	const struct weft_layout *l = v->layout;
@@ -46,7 +48,8 @@ static void check_rows(const struct weft_viewer *v, size_t *folded)
 		}
 }
 
-/* Ten actors of that kind with six timers each at a time, nested in `around` others. */
+/* Opens a trace of ten promises of this kind, each with six timers at a time, inside `around` other promises that contain each
+ * other. */
 static struct weft_viewer *open_actors(enum weft_kind kind, int around)
 {
 	static struct mirage_writer w;
@@ -80,7 +83,8 @@ static void check_drawn(struct weft_viewer *v, uint32_t wanted)
 	assert_int_equal(v->layout->row_count, wanted);
 }
 
-/* Too low rows fold automatically, until a zoom, an opened fold, or the option against it; all steps can be undone. */
+/* Rows that are too low fold automatically; they unfold by a zoom, when the user opens a fold, or by an option.  All these
+ * actions can be undone. */
 static void fold_low_rows_automatically(enum weft_kind kind)
 {
 	struct weft_viewer *v = open_actors(kind, 0);
@@ -90,7 +94,7 @@ static void fold_low_rows_automatically(enum weft_kind kind)
 	check_drawn(v, folded);
 	for (uint32_t p = 1; p < v->model->promise_count; p++)
 		assert_true(v->layout->rows[p] < folded);
-	/* Zoomed in far enough they unfold, over the same time; zoomed out they fold again. */
+	/* A zoom in unfolds the rows and keeps the shown time; a zoom out folds them again. */
 	int64_t from, to, then_from, then_to, middle = v->model->end_ns / 2;
 	weft_viewer_show(v, middle, middle + 100000);
 	weft_viewer_times(v, &from, &to);
@@ -105,7 +109,7 @@ static void fold_low_rows_automatically(enum weft_kind kind)
 	weft_viewer_resize(v, 300, 400, 1);
 	weft_viewer_show_all(v);
 	check_drawn(v, folded);
-	/* A double click, or b, opens a fold, and closes it again. */
+	/* The fold action opens a fold, and closes it again. */
 	weft_viewer_select(v, with_id(v, 3));
 	assert_non_null(strstr(weft_viewer_describe(v, said), "; a folded track with 120 promises"));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
@@ -119,12 +123,12 @@ static void fold_low_rows_automatically(enum weft_kind kind)
 	check_drawn(v, folded);
 	assert_int_equal(weft_viewer_go(v, place, NULL), WEFT_OK);
 	check_drawn(v, folded + 6);
-	/* Focus shows one actor, unfolded, and leads back. */
+	/* Focus shows one promise with its rows unfolded; the end of focus shows all rows as before. */
 	weft_viewer_focus(v, with_id(v, 5));
 	check_drawn(v, 7);
 	weft_viewer_focus(v, WEFT_NONE);
 	check_drawn(v, folded + 6);
-	/* No row folds automatically any more. */
+	/* After this action, no row folds automatically. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_OK);
 	check_drawn(v, all);
 	weft_viewer_place(v, place, sizeof place);
@@ -136,7 +140,7 @@ static void fold_low_rows_automatically(enum weft_kind kind)
 	weft_viewer_destroy(v);
 }
 
-/* A server's connections stay separate at any depth: in a listener, in a loop, in an OS thread. */
+/* The connections of a server do not fold into one row, however deep they are inside a listener, a loop and an OS thread. */
 static void low_rows_fold_only_below_branches(int around)
 {
 	struct weft_viewer *v = open_actors(WEFT_KIND_TASK, around);
@@ -153,11 +157,11 @@ static void test_rows_too_low_to_read_fold_automatically(void **state)
 	for (int around = 1; around < 7; around++)
 		low_rows_fold_only_below_branches(around);
 	fold_low_rows_automatically(WEFT_KIND_TASK);
-	fold_low_rows_automatically(
-	    WEFT_KIND_TIMER); /* a repeating timer is an actor, too; so is uvloop's idle handle, whose callback is the program */
+	fold_low_rows_automatically(WEFT_KIND_TIMER); /* a repeating timer can have promises of its own, as uvloop's idle handle,
+							 whose callback runs the program */
 }
 
-/* Compares sums of intervals of any length; the first starts before the trace, and one is empty. */
+/* Compares the sums of a fold over intervals of several lengths; the first starts before the trace, and one is empty. */
 static void check_sums(const struct weft_viewer *v, size_t fold)
 {
 	enum { COUNT = 9 };
@@ -193,7 +197,7 @@ static void test_queries_fold_matching_promises(void **state)
 				check_sums(v, i);
 			assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 		}
-		/* A link leads there; in focus it stays folded. */
+		/* A link contains the folds; in focus, the promises stay folded. */
 		weft_viewer_place(v, place, sizeof place);
 		assert_non_null(strstr(place, "&fold=kind:%3Dtask&fold=kind:%3Dwait"));
 		assert_int_equal(weft_viewer_go(other, place, NULL), WEFT_OK);
@@ -204,7 +208,7 @@ static void test_queries_fold_matching_promises(void **state)
 		weft_viewer_focus(v, WEFT_NONE);
 		weft_viewer_copy_state(other, v);
 		assert_int_equal(other->folding.count, 4);
-		/* The same query unfolds, and v unfolds the rest. */
+		/* The same query a second time unfolds its promises; one action unfolds all others. */
 		weft_viewer_fold(v, queries[0]);
 		assert_int_equal(v->folding.count, 3);
 		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOLD_ALL), WEFT_OK);
@@ -241,7 +245,7 @@ static void test_promises_are_folded_and_unfolded_by_hand(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Keys reach every line, along its row and from row to row, folded or not. */
+/* Keys can select each promise: along its row, and from row to row, in a folded picture, too. */
 static void test_keys_can_select_every_promise(void **state)
 {
 	(void)state;
@@ -251,8 +255,8 @@ static void test_keys_can_select_every_promise(void **state)
 			weft_viewer_fold(v, "kind:=bind");
 		const struct weft_layout *l = v->layout;
 		uint32_t row = 0, seen = 0;
-		assert_int_equal(
-		    weft_viewer_act(v, WEFT_ACTION_STEP_DOWN), WEFT_OK); /* nothing was selected: the first promise */
+		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_STEP_DOWN),
+		    WEFT_OK); /* without a selection, the key selects the first promise */
 		assert_int_equal(v->selected, l->by_row[0]);
 		for (;;) {
 			while (weft_viewer_step(v, -1, 0))
@@ -262,7 +266,8 @@ static void test_keys_can_select_every_promise(void **state)
 				assert_true(weft_view_is_shown(v->view, row));
 				assert_int_equal(weft_viewer_step(v, 1, 0), i + 1 < l->row_begin[row + 1]);
 			}
-			/* Down and up again, and down: back to the same promise, or the nearest in time. */
+			/* Down, up and down again leads to a promise of the next row: the same one, or one that is near in time.
+			 */
 			if (!weft_viewer_step(v, 0, 1))
 				break;
 			assert_int_equal(l->rows[v->selected], ++row);
@@ -274,7 +279,7 @@ static void test_keys_can_select_every_promise(void **state)
 	}
 }
 
-/* By keys, a measurement covers a promise, then the time from it to another one. */
+/* The measure key measures the selected promise; after another selection, the time from the one promise to the other. */
 static void test_keys_measure_the_span_of_promises(void **state)
 {
 	(void)state;
@@ -306,8 +311,8 @@ static uint32_t *folds_of(const struct weft_viewer *v)
 	return fold_of;
 }
 
-/* Folding loses no link: links inside a fold are counted; links between folds are drawn or counted, also on one row, and have
- * tips. */
+/* No link is lost in a folded picture: links inside a fold are counted; links between folds, also in one row, are drawn or
+ * counted, and have tips. */
 static void test_arrows_of_folds_are_counted(void **state)
 {
 	(void)state;
@@ -362,7 +367,7 @@ static void test_arrows_of_folds_are_counted(void **state)
 	assert_true(told > 10);
 }
 
-/* One key groups rows by another property each time; links and history keep it. */
+/* Each press of a key groups the rows by another property; links and the history contain the property. */
 static void test_rows_are_grouped_by_a_key(void **state)
 {
 	(void)state;
@@ -378,7 +383,8 @@ static void test_rows_are_grouped_by_a_key(void **state)
 		weft_viewer_place(v, place, sizeof place);
 		assert_int_equal(strstr(place, "&group=") != NULL, i < 3);
 		assert_true(i == 3 || strstr(place, wanted));
-		assert_int_equal(v->layout->band_count, i == 0 ? 3 : 1); /* task, wait, bind; their sites are unknown */
+		assert_int_equal(
+		    v->layout->band_count, i == 0 ? 3 : 1); /* three kinds: task, wait and bind; all sites are unknown */
 		assert_int_equal(weft_viewer_go(other, place, NULL), WEFT_OK);
 		assert_memory_equal(other->layout->rows, v->layout->rows, v->model->promise_count * sizeof *v->layout->rows);
 	}
@@ -386,7 +392,7 @@ static void test_rows_are_grouped_by_a_key(void **state)
 		assert_true(weft_viewer_back(v));
 		assert_int_equal(v->folding.rows_by, i + 1);
 	}
-	/* Grouped by kind, a promise belongs to its group: all waits are one line. */
+	/* If rows are grouped by kind, the fold action folds the group of the selected promise: all waits are in one row. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD), WEFT_OK);
 	assert_true(v->layout->rows[one] == v->layout->rows[last] && v->layout->rows[one] != v->layout->rows[loop]);
 	assert_int_equal(v->layout->folds[0].count, 3);
@@ -394,7 +400,7 @@ static void test_rows_are_grouped_by_a_key(void **state)
 	click(v, one, 1);
 	click(v, one, 2);
 	assert_true(v->folding.count == 0 && v->folding.rows_by == WEFT_ROWS_BY_KIND);
-	/* If the site is unknown, neither it nor its library can be folded. */
+	/* A promise with an unknown site cannot be folded by its site or by its library. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_SITE), WEFT_EINVAL);
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_FOLD_LIBRARY), WEFT_EINVAL);
 	weft_viewer_destroy(v);

@@ -72,7 +72,7 @@ static void test_row_selects_its_promise(void **state)
 	struct weft_viewer *v = open_text(SERVER);
 	press(v, WEFT_ROW_ENTRY, "wait 4");
 	assert_int_equal(v->selected, with_id(v, 4));
-	press(v, WEFT_ROW_ENTRY, "OS thread"); /* the promise that ran last there */
+	press(v, WEFT_ROW_ENTRY, "OS thread"); /* selects the promise that ran last on this OS thread */
 	assert_int_equal(v->selected, with_id(v, 1));
 	/* A type lists its promises, which can be selected, too; another press closes it. */
 	const size_t closed = (find(v, WEFT_ROW_TITLE, ""), rows.count);
@@ -118,7 +118,7 @@ static void test_rows_show_waits_and_root_causes(void **state)
 	size_t alarms = 0;
 	for (size_t i = 0; i < rows.count; i++)
 		alarms += rows.rows[i].tone == WEFT_TONE_ALARM;
-	assert_int_equal(alarms, 4); /* each of both, as in flight and as a waiter */
+	assert_int_equal(alarms, 4); /* both promises of the cycle have an alarm, as promises in flight and as waiters */
 	weft_viewer_destroy(v);
 	weft_rows_finish(&rows);
 }
@@ -141,7 +141,7 @@ static void test_long_list_of_promises_in_flight_shows_the_first_rows(void **sta
 		    text + length, sizeof text - length, "((time 1.0000000%02d)(op(Creates -1 %d wait)))\n", i, i);
 	struct weft_viewer *v = open_text(text);
 	assert_non_null(strstr(said(v), "summary: In flight (90)|\n"));
-	assert_int_equal(entries(), 11); /* and the OS thread */
+	assert_int_equal(entries(), 11); /* ten promises, and the row of the OS thread */
 	press(v, WEFT_ROW_MORE, "Show more: 80");
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_LIVE);
 	assert_non_null(strstr(said(v), "more> Show more: 30|\n"));
@@ -152,7 +152,8 @@ static void test_long_list_of_promises_in_flight_shows_the_first_rows(void **sta
 	weft_rows_finish(&rows);
 }
 
-/* The trace is read again before a row of the old version is pressed: the promise has another number there, or has ended. */
+/* The user presses a row after the trace was read again: in the new model, the promise of the row has another number, or has
+ * ended. */
 static void test_row_keeps_its_promise_after_a_refresh(void **state)
 {
 	(void)state;

@@ -13,7 +13,7 @@
 
 static struct mirage_writer w;
 
-/* Computes all answers; an answer that lacks memory says so. */
+/* Computes all answers of the viewer; without memory, an answer is WEFT_ENOMEM. */
 static int explain(struct weft_viewer *v, struct weft_rows *rows, struct weft_error *err)
 {
 	struct weft_findings *findings = NULL;
@@ -104,7 +104,7 @@ static int use(void)
 	if (status >= 0)
 		status = weft_live_panel_fill(&live, v, &err);
 	assert_int_equal(status < 0 ? status : WEFT_OK, err.status);
-	/* A picture that failed for lack of memory is drawn once there is memory. */
+	/* A picture that could not be drawn without memory is drawn when there is memory again. */
 	long left = allocations_left;
 	allocations_left = -1;
 	assert_int_equal(v->view->found, matches);

@@ -1,4 +1,4 @@
-/* panel_test.c: what the panel and the bar say.  SPDX-License-Identifier: ISC */
+/* panel_test.c: the texts of the panel and of the bar.  SPDX-License-Identifier: ISC */
 #include "scene.h"
 
 #include <stdio.h>
@@ -59,7 +59,7 @@ static void test_panel_describes_promises(void **state)
 						       "# Created|2\n"
 						       "> 8 \xc2\xb7 task|320.000 \xc2\xb5s\n"
 						       "> 9 \xc2\xb7 task|321.000 \xc2\xb5s\n");
-	/* Every link leads to a promise. */
+	/* Each row with a link leads to a promise. */
 	size_t links = 0;
 	for (size_t i = 0; i < panel.count; i++)
 		if (panel.rows[i].kind == WEFT_ROW_LINK) {
@@ -83,7 +83,7 @@ static void test_panel_describes_promises(void **state)
 	weft_rows_finish(&panel);
 }
 
-/* A million waiters would not fit into this writer; a thousand show the same. */
+/* The test has only 1000 waiters, because a million would not fit into this writer. */
 static void test_long_list_of_waiters_is_cut(void **state)
 {
 	(void)state;

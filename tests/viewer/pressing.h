@@ -1,4 +1,4 @@
-/* pressing.h: rows of what was found, and pressing them.  SPDX-License-Identifier: ISC */
+/* pressing.h: finds rows of a panel, and presses them.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_VIEWER_PRESSING_H
 #define TESTS_VIEWER_PRESSING_H
 
@@ -8,7 +8,7 @@
 
 static struct weft_rows rows;
 
-/* Presses the first row of that kind after the first `after` rows, and returns its number. */
+/* Presses the first row of the kind behind the first `after` rows; returns its number. */
 static inline size_t press(struct weft_viewer *v, enum weft_row_kind kind, size_t after)
 {
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);

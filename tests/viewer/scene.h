@@ -1,4 +1,4 @@
-/* scene.h: viewers of traces that are made here.  SPDX-License-Identifier: ISC */
+/* scene.h: opens viewers of traces that the tests write.  SPDX-License-Identifier: ISC */
 #ifndef TESTS_VIEWER_SCENE_H
 #define TESTS_VIEWER_SCENE_H
 
@@ -20,7 +20,7 @@ static inline struct weft_viewer *open_bytes(const void *bytes, size_t size)
 	struct weft_viewer *viewer;
 	assert_int_equal(weft_trace_open_memory(&trace, bytes, size, "test", NULL), WEFT_OK);
 	assert_int_equal(weft_viewer_open(&viewer, trace, NULL, NULL), WEFT_OK);
-	weft_viewer_set_names(viewer, false, 0); /* so that the picture starts at x = 0 */
+	weft_viewer_set_names(viewer, false, 0); /* hides the names of rows, so that the picture starts at x = 0 */
 	weft_viewer_take_changes(viewer);
 	return viewer;
 }

@@ -1,4 +1,4 @@
-/* table_test.c: the table of sorts, its rows, and the lane that says where a promise's time went.  SPDX-License-Identifier: ISC
+/* table_test.c: the table of types, its rows, and the lane with the critical path of a promise.  SPDX-License-Identifier: ISC
  */
 #include "pressing.h"
 #include "scene.h"
@@ -9,7 +9,8 @@
 #include "viewer/table.h"
 #include "viewer/url_state.h"
 
-/* Compares a row with all promises: a percentile is the smallest duration that so many durations do not exceed. */
+/* Compares a row with values computed from all promises.  A percentile is the smallest duration that so many percent of the
+ * durations do not exceed. */
 static void check_sort(
     const struct weft_viewer *v, const struct weft_table *table, const struct weft_table_row *row, int64_t from, int64_t to)
 {
@@ -64,8 +65,8 @@ static void test_table_matches_the_promises(void **state)
 	}
 }
 
-/* An OS thread and the promises that it keeps took longer, and are listed below the types that cost time; sorted by another
- * column they are among the others. */
+/* An OS thread and other long-lived promises lasted longest, but the table lists them below all other types; sorted by another
+ * column, they are among the others. */
 static void test_long_lived_types_come_last(void **state)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_THREAD, WEFT_KIND_LISTEN, WEFT_KIND_LOCK, WEFT_KIND_HANDLE,
@@ -97,7 +98,7 @@ static void test_long_lived_types_come_last(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Presses the first row of a kind whose name starts so, and returns it. */
+/* Presses the first row of the kind whose name starts with this text; returns the row. */
 static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_kind kind, const char *begin)
 {
 	static struct weft_row pressed;
@@ -124,7 +125,7 @@ static void test_table_rows_lead_to_promises(void **state)
 	assert_true(weft_viewer_take_changes(v) & WEFT_CHANGED_TABLE);
 	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
 	assert_string_equal(rows.rows[0].name, "Whole trace");
-	/* Its one promise is the slowest, and leads there; so does the bar of the histogram, which highlights it. */
+	/* The row of the slowest promise selects it; the bar of the histogram highlights it. */
 	press_sort(v, WEFT_ROW_LINK, "GET /");
 	assert_int_equal(v->selected, with_id(v, 2));
 	weft_viewer_select(v, WEFT_NONE);
@@ -132,7 +133,7 @@ static void test_table_rows_lead_to_promises(void **state)
 	assert_true(v->selected == with_id(v, 2) && v->view->found == 1 && weft_view_is_highlighted(v->view, v->selected));
 	press_sort(v, WEFT_ROW_FINDING, "wait \"GET /\"");
 	assert_true(v->open_group_key == 0);
-	/* Sorted by another column, and for the shown time only. */
+	/* The table can be sorted by another column, and can cover only the shown time. */
 	press_sort(v, WEFT_ROW_COLUMN, "max");
 	assert_int_equal(v->table_order, WEFT_TABLE_MAX);
 	assert_true(rows.rows[1 + 3].is_open && !rows.rows[1 + 4].is_open);
@@ -142,7 +143,7 @@ static void test_table_rows_lead_to_promises(void **state)
 	assert_true(rows.count < all && rows.count == 1 + COLUMNS + 1);
 	press_sort(v, WEFT_ROW_MORE, "Visible interval");
 	assert_int_equal(rows.count, all);
-	/* A filter knows no capital letters; a type has a cell for each column. */
+	/* A filter ignores upper and lower case; each type has a cell for each column. */
 	weft_viewer_filter_table(v, "gEt /");
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
 	assert_true(rows.count > 1 + COLUMNS && rows.count < all);
@@ -156,7 +157,8 @@ static void test_table_rows_lead_to_promises(void **state)
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
 	assert_int_equal(rows.rows[1 + COLUMNS].kind, WEFT_ROW_TEXT);
 	weft_viewer_filter_table(v, "");
-	/* A measured span has its table at once, and the whole trace again without the span. */
+	/* If the user measures a span, the table covers only this span; when the span is removed, it covers the whole trace
+	 * again. */
 	weft_viewer_take_changes(v);
 	weft_viewer_select(v, with_id(v, 2));
 	weft_viewer_measure_selected(v);
@@ -213,7 +215,7 @@ static void test_blame_pane_shares_add_up(void **state)
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BLAME), WEFT_OK);
 	const struct weft_pane *pane = &v->panes[WEFT_PANE_BLAME];
 	assert_true(pane->height_px > 0 && pane->height_px + v->panes[WEFT_PANE_PICTURE].height_px == before);
-	/* Shares add up to one whole. */
+	/* The shares add up to 100 %. */
 	double tenths = 0;
 	assert_int_equal(weft_table_fill(&rows, v, NULL), WEFT_OK);
 	for (size_t i = 0; i < rows.count; i++)
@@ -250,7 +252,7 @@ static void test_lane_of_the_critical_path_shows_all_steps(void **state)
 	explain(v, WEFT_ASK_WHY);
 	const struct weft_pane *lane = &v->panes[WEFT_PANE_LANE];
 	assert_true(near(v->panes[WEFT_PANE_PICTURE].height_px + lane->height_px, picture_px, 0.01) && lane->height_px > 20);
-	/* It ran while 2 was created, then no promise ran, for an unknown reason; it resolved 2. */
+	/* Promise 1 ran while 2 was created; then no promise ran, for an unknown reason; then promise 1 resolved 2. */
 	const struct weft_promise *p = &v->model->promises[asked];
 	weft_viewer_show_promise(v, asked);
 	assert_true(lane_says(v, "main loop runs") && lane_says(v, "unknown"));
@@ -267,7 +269,7 @@ static void test_lane_of_the_critical_path_shows_all_steps(void **state)
 	assert_int_equal(v->selected, main_loop);
 	assert_int_not_equal(press(v, WEFT_ROW_ANSWER, 0), SIZE_MAX);
 	assert_true(lane->height_px <= 0 && near(v->panes[WEFT_PANE_PICTURE].height_px, picture_px, 0.01));
-	/* In focus the lane is shown automatically, and disappears with the focus; a pending promise has none. */
+	/* Focus shows the lane of the promise automatically, until the focus ends; a pending promise has no lane. */
 	weft_viewer_focus(v, asked);
 	explain(v, WEFT_ASK_WHY);
 	assert_true(lane->height_px > 20);
@@ -275,7 +277,7 @@ static void test_lane_of_the_critical_path_shows_all_steps(void **state)
 	assert_true(lane->height_px <= 0);
 	weft_viewer_focus(v, with_id(v, 4));
 	assert_int_equal(v->questions[WEFT_ASK_WHY].state, WEFT_QUESTION_NONE);
-	/* A question of the user is answered, and its answer stays, whenever the focus changes. */
+	/* The answer to a question of the user stays when the focus changes before or after it. */
 	weft_viewer_focus(v, WEFT_NONE);
 	weft_viewer_select(v, asked);
 	weft_viewer_ask_why(v);

@@ -1,4 +1,4 @@
-/* viewer_test.c: what pointers, keys and links do to what is seen.  SPDX-License-Identifier: ISC */
+/* viewer_test.c: the effects of pointers, keys and links on the picture and the panel.  SPDX-License-Identifier: ISC */
 #include "pressing.h"
 #include "scene.h"
 
@@ -76,7 +76,7 @@ static void test_panning_and_zooming_show_other_times(void **state)
 	assert_int_equal(weft_viewer_set_duration(v, "0.1ms", &err), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
 	assert_true(from == 200000 && to == 300000);
-	/* From a later start the rest of the trace is shown, and nothing behind its end. */
+	/* If the shown time would end behind the trace, the viewer shows the rest of the trace up to its end. */
 	weft_viewer_show_all(v);
 	assert_int_equal(weft_viewer_set_start(v, "200us", &err), WEFT_OK);
 	weft_viewer_times(v, &from, &to);
@@ -109,7 +109,7 @@ static void test_panning_and_zooming_show_other_times(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* A server whose code runs until it accepts a connection, on which two requests come. */
+/* Writes a trace of a server that runs, then accepts a connection, and gets two requests on it. */
 #define STARTS_UP(first)                                                                                                         \
 	"((time 100.000000000)(op(Creates -1 1 listen)))\n"                                                                      \
 	"((time 100.000001000)(op(Switch 1)))\n"                                                                                 \
@@ -156,7 +156,7 @@ static void test_reveal_makes_promise_visible(void **state)
 				double y = weft_view_y(v->view, slot);
 				assert_true(x1 > 0 && x0 < 900 && y > 0 && y < 400);
 				assert_true(weft_view_y(v->view, slot + 0.5) - weft_view_y(v->view, slot - 0.5) > 8);
-				/* A promise in view keeps its place. */
+				/* If a promise is in view, reveal does not move the picture. */
 				int64_t from = v->view->from_ns;
 				double focus = v->view->focus;
 				weft_viewer_reveal(v, p);
@@ -192,12 +192,12 @@ static void test_pointer_selects_drags_and_zooms(void **state)
 	int64_t under = weft_view_time(v->view, 500);
 	weft_viewer_press(v, 500, 200, WEFT_BUTTON_PRIMARY, 0, 1);
 	weft_viewer_motion(v, 501, 200);
-	assert_true(near(weft_view_x(v->view, under), 500, 1)); /* not yet: it may be a click */
+	assert_true(near(weft_view_x(v->view, under), 500, 1)); /* no drag yet: this may become a click */
 	weft_viewer_motion(v, 540, 210);
 	assert_true(near(weft_view_x(v->view, under), 540, 1));
 	weft_viewer_release(v, 540, 210);
 	assert_int_equal(v->selected, with_id(v, 8));
-	/* With shift it measures. */
+	/* A drag with shift measures the time. */
 	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
 	weft_viewer_motion(v, 400, 210);
 	weft_viewer_release(v, 400, 210);
@@ -258,7 +258,7 @@ static void test_drags_in_overview_and_ruler_move_or_measure(void **state)
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_true(overview->list->count > 5 && ruler->list->count > 5 && overview->y_px == 0);
 	assert_true(near(ruler->y_px + ruler->height_px, v->panes[WEFT_PANE_PICTURE].y_px, 0.01));
-	/* The shown part follows a drag. */
+	/* A drag in the overview moves the shown part. */
 	weft_viewer_show(v, length / 4, length / 2);
 	double x0 = weft_overview_x(v->overview, v->width_px, length / 4 + length / 8);
 	double x1 = weft_overview_x(v->overview, v->width_px, length / 2 + length / 8);
@@ -266,7 +266,7 @@ static void test_drags_in_overview_and_ruler_move_or_measure(void **state)
 	weft_viewer_times(v, &from, &to);
 	assert_true(near((double)from, (double)length / 2, (double)length / 100));
 	assert_true(near((double)(to - from), (double)length / 4, 10) && v->selected == WEFT_NONE);
-	/* A drag of its end moves only the end. */
+	/* A drag at an end of the shown part moves only this end. */
 	x0 = weft_overview_x(v->overview, v->width_px, to);
 	x1 = weft_overview_x(v->overview, v->width_px, length - length / 8);
 	weft_viewer_motion(v, x0, 20);
@@ -274,12 +274,12 @@ static void test_drags_in_overview_and_ruler_move_or_measure(void **state)
 	drag(v, x0, x1, 20);
 	weft_viewer_times(v, &from2, &to2);
 	assert_true(near((double)from2, (double)from, 10) && near((double)to2, (double)length * 7 / 8, (double)length / 100));
-	/* A click elsewhere moves it there. */
+	/* A click elsewhere in the overview moves the shown part there. */
 	x0 = weft_overview_x(v->overview, v->width_px, length / 5);
 	drag(v, x0, x0, 20);
 	weft_viewer_times(v, &from, &to);
 	assert_true(near((double)(from + to) / 2, (double)length / 5, (double)length / 50));
-	/* In the ruler a drag measures; the ruler shows the time at the pointer. */
+	/* A drag in the ruler measures; the ruler shows the time at the pointer. */
 	weft_viewer_motion(v, 300, ruler->y_px + 5);
 	assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_MEASURE);
 	drag(v, 300, 500, ruler->y_px + 5);
@@ -288,7 +288,7 @@ static void test_drags_in_overview_and_ruler_move_or_measure(void **state)
 	assert_true(v->panes[WEFT_PANE_GUIDES].list->count >= 4);
 	weft_viewer_leave(v);
 	assert_false(v->has_pointer);
-	/* There is no space, or the overview is switched off. */
+	/* The window has no space for the overview, or the user has switched it off. */
 	double y = v->panes[WEFT_PANE_PICTURE].y_px;
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_OVERVIEW), WEFT_OK);
 	assert_true(overview->height_px == 0 && near(v->panes[WEFT_PANE_PICTURE].y_px, y - WEFT_OVERVIEW_PX, 0.01));
@@ -328,7 +328,7 @@ static void test_marks_are_drawn_over_the_picture(void **state)
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(marks->count, 0);
 	weft_viewer_select(v, with_id(v, 4));
-	assert_true(v->is_drawn && !v->is_overlay_drawn); /* the picture stays */
+	assert_true(v->is_drawn && !v->is_overlay_drawn); /* only the overlay has to be drawn again */
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_true(marks->count >= 5 && has_text(marks, "GET /never"));
 	size_t count = rings(marks), all;
@@ -337,7 +337,7 @@ static void test_marks_are_drawn_over_the_picture(void **state)
 	weft_viewer_motion(v, x, y);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(rings(marks), count + 4);
-	/* The filter: a veil, through which highlighted promises are visible. */
+	/* The filter draws a veil over the picture, through which only highlighted promises are visible. */
 	weft_viewer_set_filter(v, true);
 	assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
 	assert_int_equal(rings(marks), count + 4);
@@ -429,7 +429,7 @@ static void test_tips_describe_arrows(void **state)
 		double y1 = weft_view_y(v->view, weft_view_slot(v->view, v->layout->rows[e.to]));
 		weft_viewer_motion(v, x, v->panes[WEFT_PANE_PICTURE].y_px + (y0 + y1) / 2);
 		assert_int_equal(weft_viewer_draw(v, NULL), WEFT_OK);
-		if (v->hovered_link != i) /* another arrow is over it */
+		if (v->hovered_link != i) /* another arrow is drawn over it */
 			continue;
 		assert_true(weft_viewer_tip(v, tip));
 		assert_true(has_text(&v->lists[WEFT_PANE_GUIDES], tip));
@@ -468,7 +468,7 @@ static void test_go_to_actions_follow_links(void **state)
 	assert_int_equal(v->selected, with_id(v, 2));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_RESOLVER), WEFT_OK);
 	assert_int_equal(v->selected, with_id(v, 1));
-	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_CREATOR), WEFT_EINVAL); /* the system */
+	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_GO_CREATOR), WEFT_EINVAL); /* the system has no row to go to */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_BACK), WEFT_OK);
 	assert_int_equal(v->selected, with_id(v, 2));
@@ -492,7 +492,7 @@ static void test_history_goes_back_and_forward(void **state)
 	assert_false(weft_viewer_back(v));
 	assert_true(weft_viewer_forward(v) && weft_viewer_forward(v));
 	assert_int_equal(v->selected, with_id(v, 2));
-	/* A new step replaces the steps forward. */
+	/* A new action replaces the actions that could be done again. */
 	weft_viewer_select(v, with_id(v, 6));
 	assert_false(weft_viewer_can_go_forward(v));
 	weft_viewer_select(v, WEFT_NONE);
@@ -659,7 +659,7 @@ static void test_search_finds_matches_in_time_order(void **state)
 	assert_int_equal(search(v, "get never", 1), 1);
 	assert_int_equal(search(v, "get", 100), 3);
 	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_SEARCH);
-	/* In order of time, cyclically. */
+	/* The next match is the next one in time; after the last comes the first. */
 	assert_int_equal(weft_viewer_match_number(v), 0);
 	assert_int_equal(weft_viewer_next_match(v), with_id(v, 2));
 	assert_int_equal(weft_viewer_match_number(v), 1);
@@ -676,7 +676,7 @@ static void test_search_finds_matches_in_time_order(void **state)
 	assert_int_equal(weft_viewer_next_match(v), WEFT_NONE);
 	assert_int_equal(search(v, "", 1), 0);
 	assert_int_equal(v->highlighting, WEFT_HIGHLIGHT_NONE);
-	/* The matches do not depend on the number and size of the steps. */
+	/* The matches are the same however many promises each step of the search reads. */
 	weft_viewer_destroy(v);
 	static const char *const words[] = {"r", "re", "rea", "read", "read ", "read f", "pending", "kind:t", "kind:ta", "1",
 	    "12", "longer:1us", "longer:50us", "failed", "longer:50us failed", "", "tcp"};
@@ -705,7 +705,7 @@ static void test_clear_removes_first_the_interval_then_the_search_then_the_selec
 	weft_viewer_next_match(v);
 	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
 	weft_viewer_release(v, 600, 200);
-	assert_false(v->has_span); /* of no length */
+	assert_false(v->has_span); /* an interval of length 0 */
 	weft_viewer_press(v, 600, 200, WEFT_BUTTON_PRIMARY, WEFT_SHIFT, 1);
 	weft_viewer_motion(v, 700, 200);
 	weft_viewer_release(v, 700, 200);
@@ -740,7 +740,7 @@ static void test_saved_url_restores_the_view(void **state)
 	assert_int_equal(weft_viewer_place(v, again, 8), len);
 	assert_string_equal(again, "t=100us");
 	assert_int_equal(weft_viewer_place(v, NULL, 0), len);
-	/* Invalid places change nothing. */
+	/* A link with an invalid place changes nothing. */
 	static const struct {
 		const char *place, *what;
 	} wrong[] = {
@@ -763,7 +763,7 @@ static void test_saved_url_restores_the_view(void **state)
 	}
 	assert_int_equal(weft_viewer_go(v, "", &err), WEFT_OK);
 	assert_true(v->selected == WEFT_NONE && v->view->found == 0 && !v->view->holds_rows);
-	/* Highlighted promises without a search. */
+	/* Promises can be highlighted without a search. */
 	assert_int_equal(weft_viewer_go(v, "mark=4,6&related=8", &err), WEFT_OK);
 	assert_true(v->highlighting == WEFT_HIGHLIGHT_RELATED && v->view->found == 2);
 	assert_int_equal(weft_viewer_go(v, "mark=4,6", &err), WEFT_OK);
@@ -777,7 +777,7 @@ static void test_saved_url_restores_the_view(void **state)
 	struct weft_range range = weft_viewer_range_y(v);
 	assert_true(v->view->slots == 0 && range.upper > range.lower && range.page > 0);
 	assert_int_equal(weft_viewer_draw(v, &err), WEFT_OK);
-	/* A key keeps rows in place, and releases them. */
+	/* One action keeps the rows at their places, and the same action releases them. */
 	assert_int_equal(weft_viewer_go(v, "t=0.5ms..0.6ms", &err), WEFT_OK);
 	double collapsed = v->view->slots;
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HOLD_ROWS), WEFT_OK);
@@ -789,7 +789,7 @@ static void test_saved_url_restores_the_view(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Only promises that belong to one are shown, and a link keeps that; afterwards the view is as before. */
+/* Focus shows only the promises that belong to one; a link contains the focus; after the focus, the view is as before. */
 static void test_focus_shows_one_promise(void **state)
 {
 	(void)state;
@@ -813,7 +813,7 @@ static void test_focus_shows_one_promise(void **state)
 		assert_int_equal(v->view->found, found);
 		assert_false(weft_viewer_action_state(v, WEFT_ACTION_FOCUS) & WEFT_ACTION_ENABLED);
 		assert_int_equal(weft_viewer_draw(v, &err), WEFT_OK);
-		/* The link leads there from elsewhere. */
+		/* The link shows the same focus in a viewer of another place. */
 		weft_viewer_place(v, text, sizeof text);
 		assert_non_null(strstr(text, "&focus="));
 		struct weft_viewer *other = open_text(SERVER);
@@ -822,7 +822,7 @@ static void test_focus_shows_one_promise(void **state)
 		weft_viewer_copy_state(other, v);
 		assert_int_equal(other->focused, p);
 		weft_viewer_destroy(other);
-		/* Every shown promise can be clicked, and none of the hidden ones. */
+		/* A click can select each promise that is shown, and no hidden one. */
 		for (uint32_t q = 1; q < all; q++)
 			if (v->layout->rows[q] == WEFT_NONE)
 				weft_viewer_select(v, q);
@@ -909,12 +909,12 @@ static void test_gutter_selects_folds_and_resizes(void **state)
 	press_name(v, request, 100);
 	assert_int_equal(v->selected, request);
 	assert_true(weft_viewer_tip(v, tip) && strstr(tip, "GET /never"));
-	/* The triangle folds and unfolds. */
+	/* A click on the triangle beside a name folds or unfolds its row. */
 	press_name(v, loop, 6);
 	assert_true(v->layout->rows[request] == v->layout->rows[loop]);
 	press_name(v, loop, 6);
 	assert_true(v->layout->rows[request] != v->layout->rows[loop]);
-	/* The edge is dragged; links have the width. */
+	/* A drag of the gutter's edge changes its width, which links contain. */
 	for (int i = 0; i < 2; i++) {
 		weft_viewer_motion(v, gutter->width_px, 400);
 		assert_int_equal(weft_viewer_cursor(v), WEFT_CURSOR_RESIZE);
@@ -932,7 +932,7 @@ static void test_gutter_selects_folds_and_resizes(void **state)
 		assert_true(near(picture->x_px, i ? 300 : 0, 1));
 		weft_viewer_act(v, WEFT_ACTION_NAMES);
 	}
-	/* A narrow viewer has no space for it. */
+	/* A narrow viewer has no space for the gutter. */
 	weft_viewer_resize(v, 440, 400, 1);
 	assert_true(near(picture->x_px, 0, 1));
 	weft_viewer_destroy(v);
@@ -958,7 +958,7 @@ static void test_promises_of_a_kind_or_label_can_be_hidden(void **state)
 	assert_true(weft_viewer_crumb(v, crumb) && strstr(crumb, "kind:=wait"));
 	weft_viewer_place(v, place, sizeof place);
 	assert_non_null(strstr(place, "hide=kind:%3Dwait"));
-	/* The history and links have what is hidden. */
+	/* The history and links contain the hidden kinds and labels. */
 	assert_true(weft_viewer_back(v) && has_row(v, 2) && !has_row(v, 4));
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_UNFOCUS), WEFT_OK);
 	assert_true(has_row(v, 4) && !weft_viewer_crumb(v, crumb));
@@ -969,7 +969,7 @@ static void test_promises_of_a_kind_or_label_can_be_hidden(void **state)
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_ONLY_KIND), WEFT_OK);
 	assert_true(has_row(v, 2) && has_row(v, 4) && !has_row(v, 3) && !has_row(v, 1));
 	assert_true(weft_viewer_crumb(v, crumb) && strstr(crumb, "only kind:=wait"));
-	/* Nothing would be left. */
+	/* The last kind cannot be hidden, because no promise would be left. */
 	assert_int_equal(weft_viewer_act(v, WEFT_ACTION_HIDE_KIND), WEFT_OK);
 	assert_true(has_row(v, 2) && weft_viewer_draw(v, NULL) == WEFT_OK);
 	assert_true(weft_viewer_crumb(v, crumb) && strcmp(crumb, "Not hidden: no promise would be left") == 0);
@@ -989,7 +989,7 @@ static int64_t listed_match(const struct weft_viewer *v, size_t n)
 static void test_matches_of_a_search_are_sorted_by_time_duration_or_name(void **state)
 {
 	(void)state;
-	/* By time, by duration, by name: 2 "GET /", 4 "GET /never", 6 "GET /fails". */
+	/* The matches are 2 "GET /", 4 "GET /never" and 6 "GET /fails"; they are sorted by time, duration and name. */
 	static const int64_t wanted[][3] = {{2, 4, 6}, {4, 2, 6}, {2, 6, 4}};
 	struct weft_viewer *v = open_text(SERVER);
 	struct weft_compare one = {.viewers = {v}, .count = 1};
@@ -1007,7 +1007,7 @@ static void test_matches_of_a_search_are_sorted_by_time_duration_or_name(void **
 		assert_true((order == 1) == (strstr(weft_matches_count(&one, count), "longest first") != NULL));
 		assert_int_equal(weft_viewer_act(v, WEFT_ACTION_SORT_MATCHES), WEFT_OK);
 	}
-	/* slowest:N keeps the longest of all others, and lists them so. */
+	/* slowest:N keeps the N longest of the other matches, and lists the longest first. */
 	weft_viewer_select(v, WEFT_NONE);
 	assert_int_equal(weft_viewer_search(v, "GET slowest:2", NULL), WEFT_OK);
 	while (weft_viewer_search_step(v, 2))
@@ -1035,7 +1035,7 @@ static void test_menu_opens_at_the_selection(void **state)
 	weft_viewer_destroy(v);
 }
 
-/* Checks that row `at` is the open finding, and that the rows below it lead to their promises. */
+/* Checks that row `at` is an open finding, and that each row of its evidence leads to the promise of the row. */
 static void check_finding(struct weft_viewer *v, const struct weft_finding *f, size_t at)
 {
 	int64_t from, to;
@@ -1088,7 +1088,7 @@ static void test_findings_open_with_evidence(void **state)
 			weft_viewer_search(v, "never", NULL);
 			if (i == v->findings_shown)
 				assert_int_not_equal(press(v, WEFT_ROW_MORE, at), SIZE_MAX);
-			/* Opening a finding closes the one before and removes its evidence. */
+			/* When the user opens a finding, the finding that was open is closed, and its evidence is removed. */
 			v->open_finding = WEFT_NONE;
 			at = press(v, WEFT_ROW_FINDING, i + 1);
 			assert_int_equal(at, i + 1);
@@ -1102,8 +1102,8 @@ static void test_findings_open_with_evidence(void **state)
 			weft_viewer_copy_state(again, v);
 			assert_true(
 			    again->highlighting == v->highlighting && again->view->found > 0 && again->view->found <= found);
-			/* Earlier findings stay visible without links until the new ones are known; then the same finding is
-			 * open. */
+			/* After a reload, the old findings stay visible, without links, until the new ones are computed; then the
+			 * same finding is open. */
 			assert_int_equal(press(again, WEFT_ROW_FINDING, 0), 1);
 			assert_true(!rows.rows[1].leads && again->open_finding == count - 1);
 			explain(again, WEFT_ASK_TRACE);
@@ -1117,7 +1117,7 @@ static void test_findings_open_with_evidence(void **state)
 	weft_rows_finish(&rows);
 }
 
-/* Returns the first row of findings that the test makes. */
+/* Returns the first row of the findings in a trace that the test writes. */
 static const char *summary(struct weft_viewer *v, size_t left_out, const char *doubt)
 {
 	struct weft_findings *f = NULL;
@@ -1170,7 +1170,7 @@ static void test_why_action_explains_the_selected_promise(void **state)
 	assert_int_equal(weft_findings_fill(&rows, v, NULL), WEFT_OK);
 	assert_true(rows.rows[0].kind == WEFT_ROW_ANSWER && rows.rows[1].kind == WEFT_ROW_FINDING && rows.rows[1].is_open);
 	assert_true(v->highlighting == WEFT_HIGHLIGHT_FINDING && v->selected == with_id(v, 4));
-	/* After a reload the question is asked again, and the view does not jump. */
+	/* After a reload, the question "why?" is answered again, and the shown time stays the same. */
 	weft_viewer_copy_state(again, v);
 	assert_true(again->questions[WEFT_ASK_WHY].again);
 	weft_viewer_take_changes(again);
@@ -1178,7 +1178,7 @@ static void test_why_action_explains_the_selected_promise(void **state)
 	assert_false(weft_viewer_take_changes(again) & WEFT_CHANGED_ANSWER);
 	assert_int_not_equal(press(again, WEFT_ROW_ANSWER, 0), SIZE_MAX);
 	assert_true(rows.rows[0].kind == WEFT_ROW_WORKING && !rows.rows[0].of_answer);
-	/* A press cancels the search, and another one starts it again. */
+	/* A press on the row cancels the computation of findings, and another press starts it again. */
 	assert_int_equal(press(again, WEFT_ROW_WORKING, 0), 0);
 	assert_int_equal(again->questions[WEFT_ASK_TRACE].state, WEFT_QUESTION_CALLED_OFF);
 	assert_true(rows.rows[0].kind == WEFT_ROW_NOTHING && rows.rows[0].leads);

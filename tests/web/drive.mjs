@@ -11,7 +11,7 @@ import {inflateSync} from "node:zlib";
 import {pathToFileURL} from "node:url";
 
 const PATIENCE_MS = Number(process.env.WEFT_TEST_PATIENCE ?? 60) * 1000;
-const SLOWER = Number(process.env.WEFT_TEST_SLOWER ?? 1); // as on a machine that is so many times slower
+const SLOWER = Number(process.env.WEFT_TEST_SLOWER ?? 1); // factor by which Chromium slows the CPU down, as on a slower machine
 
 export const [weft, generate, arp, frame, httpServer, slow, driver] = process.argv.slice(2).map(path => path && resolve(path));
 const {chromium} = await import(pathToFileURL(join(driver, "node_modules/playwright-core/index.mjs")));
@@ -72,7 +72,7 @@ const browser = await chromium.launch({
 		"--disable-component-update", "--disable-sync"],
 });
 
-// Opens an address; any console message is a failure when the page is closed.
+// Opens an address.  If the page has printed any message to the console, its close fails.
 export async function open(url, options = {}) {
 	const {ready = "[data-ready]", init, ...contextOptions} = options;
 	const context = await browser.newContext({viewport: {width: 1000, height: 600}, ...contextOptions});
@@ -83,7 +83,7 @@ export async function open(url, options = {}) {
 	page.requests = [];
 	page.on("console", message => page.complaints.push(message.text()));
 	page.on("pageerror", error => page.complaints.push(error.stack));
-	page.on("request", request => request.url().startsWith("blob:") || page.requests.push(request.url())); // a blob is the page's own
+	page.on("request", request => request.url().startsWith("blob:") || page.requests.push(request.url())); // a blob comes from the page itself
 	page.setDefaultTimeout(PATIENCE_MS);
 	if (SLOWER > 1)
 		await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", {rate: SLOWER});
@@ -97,7 +97,7 @@ export async function close(page) {
 	await page.context().close();
 }
 
-// Polls; page.waitForFunction() would need a permission that the page's policy forbids.
+// Waits by polling, because page.waitForFunction() needs a permission that the page's policy forbids.
 export async function until(page, condition, argument) {
 	const deadline = Date.now() + PATIENCE_MS;
 	while (!await page.evaluate(condition, argument)) {
@@ -106,7 +106,7 @@ export async function until(page, condition, argument) {
 	}
 }
 
-// The same with a function of the test; returns its answer.
+// Polls a function of the test until its result is true; returns the result.
 export async function eventually(what, ask) {
 	const deadline = Date.now() + PATIENCE_MS;
 	for (;;) {
@@ -134,7 +134,7 @@ export const seen = (page, condition = () => true) => eventually(`a stretch wher
 export const selected = async (page, condition = id => id !== "") => (await placed(page, () => condition(part(page, "sel"))), part(page, "sel"));
 
 // Pixels of the page, or of an element of it, as a PNG and as red, green, blue.
-// A viewer's surface without its lowest part, which has buttons.
+// Takes the picture of a viewer without its lowest part, which has buttons.
 export async function shot(page, selector = "main") {
 	if (!selector.endsWith(".surface"))
 		return page.locator(selector).screenshot();
@@ -164,7 +164,7 @@ export function unpack(png) {
 	return {width, height, rgb};
 }
 
-// Returns whether two pictures are the same, but for the dither of Chromium, which is one step of a colour.
+// Returns whether two pictures are equal; Chromium's dithering may change each colour by one step.
 export function areAlike(one, other) {
 	const [a, b] = [one, other].map(unpack);
 	return a.width === b.width && a.height === b.height && a.rgb.every((value, i) => Math.abs(value - b.rgb[i]) < 2);
@@ -180,16 +180,16 @@ export async function count(page, colour, selector) {
 }
 
 export const NAMES_PX = 192; // the width of the strip with the names of rows
-export const YELLOW = 0xffdd33; // what is highlighted
-export const RED = 0xb82029; // what failed or never resolved
+export const YELLOW = 0xffdd33; // colour of highlighted promises
+export const RED = 0xb82029; // colour of promises that failed or never resolved
 
-// Waits until the pixels differ from earlier ones, and stay; returns them.
+// Waits until the pixels differ from earlier ones and no longer change; returns them.
 export const redrawn = (page, before, selector) => eventually("other pixels", async () => {
 	const now = !(await shot(page, selector)).equals(before) && await still(page, selector);
 	return now && !now.equals(before) && now;
 });
 
-// Waits until nothing moves, and until the findings, whose sign would appear later, are known.
+// Waits until the picture no longer changes, and until the findings are known, whose sign would otherwise appear later.
 export async function still(page, selector) {
 	let before = await shot(page, selector);
 	return eventually("pixels that stay", async () => {
@@ -216,7 +216,7 @@ export async function promiseAt(page, x, from = 100, to = 590) {
 	assert.fail(`no promise at ${x}`);
 }
 
-// Types into the finder, after opening it; `said` is its text about the number of matches.
+// Opens the finder and types into it; `said` is the expected text about the number of matches.
 export async function find(page, text, said = /^[1-9]/) {
 	await page.keyboard.press("/");
 	await page.locator(".finder input").fill(text);
@@ -263,7 +263,7 @@ export const drop = (page, name, bytes, shiftKey = false) => page.evaluate(([fil
 		new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true, shiftKey: shift}));
 }, [name, Buffer.from(bytes).toString("base64"), shiftKey]);
 
-// Drops a folder of the disk, as a file manager does.
+// Drops a folder of the disk into the page, as a file manager does.
 export async function dropFolder(page, path) {
 	const session = await page.context().newCDPSession(page), data = {items: [], files: [path], dragOperationsMask: 1};
 	for (const type of ["dragEnter", "dragOver", "drop"])
@@ -276,7 +276,7 @@ export async function fingers(page) {
 	return (type, ...points) => session.send("Input.dispatchTouchEvent", {type, touchPoints: points.map(([x, y], id) => ({x, y, id}))});
 }
 
-// Drags a finger in steps.  If that takes as long as a long press, on a busy machine, a menu opens, and the drag is repeated.
+// Drags a finger in steps.  On a busy machine, the drag may last as long as a long press, which opens a menu; then the drag is repeated.
 export async function dragFinger(page, touch, [x, y], dx) {
 	do {
 		await page.keyboard.press("Escape");
@@ -289,7 +289,7 @@ export async function dragFinger(page, touch, [x, y], dx) {
 
 // ---- running ----
 
-// Each group: {prepare(), tests: {name: test}}.  WEFT_TEST_ONLY=text runs those with it in their name.
+// Each group: {prepare(), tests: {name: test}}.  WEFT_TEST_ONLY=text runs the tests with this text in their name.
 export async function runAll(groups) {
 	const only = process.env.WEFT_TEST_ONLY ?? "";
 	let failed = 0;
@@ -314,5 +314,5 @@ export async function runAll(groups) {
 		await browser.close();
 		rmSync(work, {recursive: true, force: true});
 	}
-	process.exit(failed ? 1 : 0); // also where a test that failed has left something open
+	process.exit(failed ? 1 : 0); // also ends programs and pages that a failed test has left open
 }

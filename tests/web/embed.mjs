@@ -23,7 +23,7 @@ export const tests = {
 		assert.equal(await count(page, RED, "#good .surface"), 0);
 		assert.equal(await page.locator(".menu-button").count(), 2);
 
-		// the wheel zooms one of them; keys go to the one that was clicked
+		// the wheel zooms only the viewer under the pointer; keys go to the viewer that was clicked last
 		const [good, bad] = [await still(page, "#good .surface"), await still(page, "#bad .surface")];
 		await page.locator("#good canvas[tabindex]").hover();
 		await page.mouse.wheel(0, -300);
@@ -35,7 +35,7 @@ export const tests = {
 		await page.keyboard.type("a good one");
 		await page.keyboard.press("Escape");
 
-		// the text leads into a viewer
+		// a link in the text of the page changes a viewer
 		await page.getByRole("button", {name: "the program gives up"}).click();
 		await redrawn(page, bad, "#bad .surface");
 		await page.locator("#bad canvas[tabindex]").focus();
@@ -65,9 +65,9 @@ export const tests = {
 			const transfer = new DataTransfer();
 			transfer.items.add(new File(["a letter"], "letter.txt"));
 			const drop = new DragEvent("drop", {dataTransfer: transfer, bubbles: true, cancelable: true});
-			element.dispatchEvent(drop); // is the page's own again
+			element.dispatchEvent(drop); // after close(), a drop on the element belongs to the page again
 			const left = element.childNodes.length, classes = element.className, taken = drop.defaultPrevented;
-			const called = [weft.show(element, "trace-1.gz"), weft.show(element, "trace-2.gz")]; // the second one takes its place
+			const called = [weft.show(element, "trace-1.gz"), weft.show(element, "trace-2.gz")]; // the second trace replaces the first
 			const both = await Promise.all(called.map(({opened: promise}) => promise));
 			const canvases = element.querySelectorAll("canvas[tabindex]").length;
 			called[1].close();

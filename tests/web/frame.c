@@ -1,5 +1,5 @@
-/* frame.c: what the page must tell its canvases of a trace at a place: frame TRACE WIDTH HEIGHT PLACE.  SPDX-License-Identifier:
- * ISC */
+/* frame.c: frame TRACE WIDTH HEIGHT PLACE prints the canvas calls with which the page must draw the trace at this place.
+ * SPDX-License-Identifier: ISC */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "draw/pixels.h"
 #include "viewer/compare.h"
 
-/* As overhear() of drive.mjs has it. */
+/* Prints a call in the form of overhear() in drive.mjs. */
 static double measure(void *ctx, enum weft_font font, const char *text, size_t len)
 {
 	double width = 0;

@@ -1,4 +1,4 @@
-// Keys, mouse, fingers: every action is performed, and its effect observed.  SPDX-License-Identifier: ISC
+// The tests perform each action by keys, mouse or touch, and check its visible effect.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {readFileSync} from "node:fs";
 import {isDeepStrictEqual} from "node:util";
@@ -21,7 +21,7 @@ export function prepare() {
 
 const yellow = page => count(page, YELLOW, ".surface");
 
-// Searches, goes to the first match, and closes the finder, which drops the matches.
+// Searches, goes to the first match, and closes the finder, which ends the search.
 async function enter(page, text) {
 	await find(page, text);
 	const before = part(page, "sel");
@@ -35,7 +35,7 @@ export const tests = {
 	async "keys reach each function of the page"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
-		await press("S"); // sleep as long as it was
+		await press("S"); // shows sleep in its full length
 		const whole = await seen(page);
 		await press("+", "+");
 		const near = await seen(page, ({span}) => span < whole.span / 1.5);
@@ -65,7 +65,7 @@ export const tests = {
 		await press("Enter");
 		await seen(page, ({from, span}) => Math.abs(from - 20e6) < 1e5 && Math.abs(span - 10e6) < 1e5);
 
-		// selecting, and walking along links
+		// selects promises, and goes along links
 		await press("Home");
 		assert.equal(await enter(page, "ring.write"), "6");
 		for (const [key, there] of [["r", "11"], ["Alt+ArrowLeft", "6"], ["w", "7"], ["Backspace", "6"], ["r", "11"], ["c", "4"],
@@ -81,7 +81,7 @@ export const tests = {
 	async "key of each switch changes the picture and restores it"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
-		await press("l"); // nothing is selected: nothing happens
+		await press("l"); // without a selection, this key has no effect
 		await enter(page, "ARP response");
 		await press("p");
 		assert.ok(await page.locator(".panel").isHidden());
@@ -108,7 +108,7 @@ export const tests = {
 		await close(page);
 	},
 
-	// Every key has a visible or audible effect, after earlier keys alone.
+	// Each key has a visible or audible effect after only other keys were pressed.
 	async "key of each listed action performs the action"() {
 		const first = ["Home", "Shift+ArrowDown"]; // a promise is selected
 		const before = {
@@ -119,7 +119,7 @@ export const tests = {
 			"Select the promise above": ["Shift+ArrowDown"], "Select the previous promise in the row": ["Shift+ArrowDown", "Shift+ArrowDown", "Shift+ArrowRight"],
 			"Select the next promise in the row": ["Shift+ArrowDown", "Shift+ArrowDown"], "Clear interval, highlights, selection": [], "Fold or unfold this kind": ["Shift+ArrowDown"],
 		};
-		/* What this page has nothing for: another trace's axis, a program to follow, the kernel's events; what needs many rows. */
+		/* These actions need objects that this page lacks: a second trace, a program to follow, kernel events, or many rows. */
 		const elsewhere = ["OS threads: CPU states", "Next time off CPU of a running promise", "Previous time off CPU of a running promise", "Separate time axes", "Reload the trace", "Fold low tracks automatically", "Go to what the promise waits for", "Go to what resolved the promise",
 			"Go to the creator", "Go to the promise that it woke", "Show rows without a visible promise", "Copy a link to this view", "Show rows further up", "Show rows further down",
 			"Next match", "Previous match", "Sort matches by time, duration, name", "Hide this kind", "Hide similar promises", "Show only this kind", "Show only similar promises", "Rows for internals of runtimes"];
@@ -151,7 +151,7 @@ export const tests = {
 	async "keys operate menus, dialogs and lists"() {
 		const page = await open(file("input.html"));
 		const press = (...keys) => keys.reduce((before, key) => before.then(() => page.keyboard.press(key)), Promise.resolve());
-		// the main menu by Tab, its items by arrows; the context menu by its key; the list of keys
+		// Tab leads to the main menu, and arrows to its items; a key opens the context menu, and another the list of keys
 		await page.locator(canvas).focus();
 		await press("Tab");
 		assert.equal(await page.evaluate(() => document.activeElement.title), "Menu");
@@ -189,12 +189,12 @@ export const tests = {
 		await page.getByRole("button", {name: "Open a trace"}).waitFor();
 		await drop(page, "notes.txt", "no trace");
 		await page.locator(".message.failed").waitFor();
-		await page.getByRole("button", {name: "Open a trace"}).waitFor(); // is still there
+		await page.getByRole("button", {name: "Open a trace"}).waitFor(); // the button is still there after the error
 		await drop(page, "other.ctf", readFileSync(at("other.ctf")));
 		await page.getByRole("button", {name: "Open a trace"}).waitFor({state: "detached"});
 		await page.locator(".message").waitFor({state: "hidden"});
 		await page.keyboard.press("+");
-		await placed(page, where => /t=/.test(where)); // the address follows
+		await placed(page, where => /t=/.test(where)); // the address of the page changes, too
 		await close(page);
 		const folder = await open(file("empty.html"));
 		await dropFolder(folder, at("arp-bad"));
@@ -213,7 +213,7 @@ export const tests = {
 		await page.locator(".titles h2").nth(1).waitFor();
 		assert.deepEqual(await page.locator(".titles h2").allTextContents(), ["arp-bad", "other.ctf"]);
 		const {width, height} = await page.locator(canvas).boundingBox();
-		const halves = async () => { // without the panes' titles, overviews and rulers
+		const halves = async () => { // only the picture, without titles, overviews and rulers of the panes
 			const png = unpack(await still(page, ".surface")), row = y => Math.round(y) * width * 3;
 			return [png.rgb.subarray(row(height * 0.25), row(height * 0.48)), png.rgb.subarray(row(height * 0.75), row(height * 0.98))];
 		};
@@ -244,7 +244,7 @@ export const tests = {
 		let edgeAt = box.x + box.width * (moved.to / 2010e6) - 25;
 		do {
 			await page.mouse.move(++edgeAt, box.y + 15);
-			// The cursor follows with the next frame, which a busy machine draws later.
+			// The cursor changes with the next frame, which may be late on a busy machine.
 			await page.evaluate(() => new Promise(resolved => requestAnimationFrame(() => requestAnimationFrame(resolved))));
 		} while (await cursor(page) !== "ew-resize" && edgeAt < box.x + box.width);
 		assert.ok(edgeAt < box.x + box.width, "the frame has an edge");
@@ -260,7 +260,7 @@ export const tests = {
 		const row = condition => eventually(`a row where ${condition}`, () => place(page) && condition(Number(part(page, "y") || 0))).then(() => Number(part(page, "y") || 0));
 		await page.keyboard.press("Home");
 		const top = await row(() => true);
-		/* A step is a step, not a jump to the other end. */
+		/* ArrowDown moves the focus by a few rows, and does not jump to the other end. */
 		await page.keyboard.press("ArrowDown");
 		const next = await row(y => y > top && y < top + 20);
 		for (let i = 0; i < 29; i++)
@@ -282,7 +282,7 @@ export const tests = {
 		const page = await open(file("input.html"));
 		await page.keyboard.press("Home");
 		const whole = await seen(page);
-		// the ruler is where the pointer is a cross
+		// finds the ruler: over it, the pointer is a cross
 		let ruler = 0;
 		for (let y = 20; y < 200 && !ruler; y += 2) {
 			await page.mouse.move(300, y);
@@ -324,7 +324,7 @@ export const tests = {
 		await page.mouse.click(300, line);
 		await selected(page);
 		assert.match(await page.locator(".status").textContent(), /, promise \d+: starts at|, at /);
-		for (let i = 0; i < 50 && !await yellow(page); i++) // two clicks may be far apart on a busy machine
+		for (let i = 0; i < 50 && !await yellow(page); i++) // tries again, because the two clicks may be too far apart on a busy machine
 			await page.mouse.dblclick(300, line);
 		assert.ok(await yellow(page) > 0);
 		await page.mouse.move(300, line + 8);
@@ -354,14 +354,14 @@ export const tests = {
 		assert.ok(Math.abs((pinched.from + pinched.to) / (before.from + before.to) - 1) < 0.1, "around the fingers");
 		await dragFinger(page, touch, [300, 400], -100);
 		await seen(page, ({from, span}) => from > pinched.from && Math.abs(span / pinched.span - 1) < 0.01);
-		// fingers are broad: some row will be under one of these
+		// tries several heights, one of which is on a row
 		for (let y = 150; y < 700 && !part(page, "sel"); y += 6) {
 			await tap(100, y);
 			await page.waitForTimeout(500); // no double tap
 			if (await page.locator(".panel").isVisible()) {
 				await selected(page);
 				await page.locator(".panel > .close").tap();
-				for (let i = 0; i < 50 && !await yellow(page); i++) { // two taps may be far apart on a busy machine
+				for (let i = 0; i < 50 && !await yellow(page); i++) { // tries again, because the two taps may be too far apart on a busy machine
 					await tap(100, y);
 					await tap(100, y);
 				}
@@ -381,7 +381,7 @@ export const tests = {
 		await touch("touchStart", [200, 400]);
 		await page.locator(".popup").waitFor();
 		await touch("touchEnd");
-		await still(page); // the menu stays when the finger goes
+		await still(page); // the menu stays open when the finger leaves the screen
 		await page.getByRole("menuitem", {name: "Zoom to the measured interval"}).tap();
 		const measured = await seen(page, now => now.span < span / 2);
 		assert.ok(Math.abs(measured.span / span - 100 / 390) < 0.1, `${measured.span} of ${span}`); // an end may be at an event nearby
@@ -402,7 +402,7 @@ export const tests = {
 		await page.goForward();
 		await placed(page, where => /find=label/.test(where));
 		await eventually("the picture of before", async () => (await shot(page, ".surface")).equals(before));
-		await page.goto(`${file("input.html")}#t=nonsense`); // as one who types in the address bar
+		await page.goto(`${file("input.html")}#t=nonsense`); // changes the address as a user who types it
 		await until(page, () => /nonsense/.test(document.querySelector(".status").textContent));
 		await close(page);
 	},
@@ -427,7 +427,7 @@ export const tests = {
 	async "screen reader gets tracks, findings and table rows"() {
 		const page = await open(file("by-key.html"));
 		const session = await page.context().newCDPSession(page);
-		/* Chromium's own tree: role, name, and the properties that are set. */
+		/* Reads Chromium's accessibility tree: role, name and properties of each object. */
 		const tree = async () => (await session.send("Accessibility.getFullAXTree")).nodes.filter(node => !node.ignored).map(node => ({
 			role: node.role?.value, name: node.name?.value ?? "", ...Object.fromEntries((node.properties ?? []).map(({name, value}) => [name, value.value]))}));
 		const only = async (what, suits) => eventually(what, async () => (await tree()).find(suits));

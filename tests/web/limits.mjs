@@ -1,4 +1,4 @@
-// Errors: damage, not enough memory, an empty trace; and the restrictions of a page.  SPDX-License-Identifier: ISC
+// Errors of the page: damaged and empty traces, and not enough memory; and the restrictions of its policy.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {readFileSync, writeFileSync} from "node:fs";
 import {gunzipSync, gzipSync} from "node:zlib";
@@ -63,7 +63,7 @@ export const tests = {
 			assert.match(await message(page), /^arp-bad: too large for the memory/);
 			await close(page);
 		}
-		// one that fits can be opened all the same
+		// after the error, a trace that fits into memory can still be opened
 		const page = await open(file("size-99999999999.html"));
 		await drop(page, "some.ctf", readFileSync(at("some.ctf")));
 		await page.getByRole("application", {name: "Promises of some.ctf"}).waitFor();
@@ -82,8 +82,7 @@ export const tests = {
 		await close(page);
 	},
 
-	/* What is laid out anew takes memory, which must not be that of the trace; also where nothing was drawn, and the heap not used, before the
-	   trace came. */
+	/* A new layout needs memory, which must not overlap that of the trace; also if nothing was drawn and no memory was used before the trace arrived. */
 	async "page draws 200,000 promises as the native core does"() {
 		const hide = () => document.addEventListener("DOMContentLoaded", () => {
 			globalThis.veil = new CSSStyleSheet();
@@ -104,7 +103,7 @@ export const tests = {
 			await page.keyboard.press(key);
 			await placed(page, where => suits.test(where));
 			await still(page);
-			if (key === "i") // has a lane, when the answer has come
+			if (key === "i") // the lane appears when the worker has answered
 				continue;
 			const wanted = run(frame, "large.ctf", String(width), String(height), place(page)).toString().trimEnd().split("\n");
 			assert.ok(wanted.length > 50, `${wanted.length} lines`);
@@ -114,7 +113,7 @@ export const tests = {
 		await close(page);
 	},
 
-	/* The worker of a large trace is stopped when it has answered, so the first question makes a new one, with a copy of the memory. */
+	/* The worker of a large trace is stopped when it has answered, so the first question of the user starts a new worker, with a copy of the memory. */
 	async "newest of several Why questions is answered"() {
 		const page = await open(file("large.html"));
 		await page.locator(canvas).focus();
@@ -175,6 +174,6 @@ export const tests = {
 		});
 		assert.deepEqual(refused, ["fetch", "image", "eval", "inline", "beacon"]);
 		assert.deepEqual(page.requests.filter(url => !/^(file|data|blob):/.test(url)).filter(url => !url.includes("example.org")), []);
-		await page.context().close(); // the browser complains of each, as it should
+		await page.context().close(); // the browser prints a message about each forbidden request
 	},
 };

@@ -1,4 +1,4 @@
-// weft serve: a server of its own, and a page that follows a program.  SPDX-License-Identifier: ISC
+// weft serve: its HTTP server, and a page that follows a program.  SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {spawnSync} from "node:child_process";
 import {mkdirSync, renameSync, writeFileSync} from "node:fs";
@@ -7,7 +7,7 @@ import {connect} from "node:net";
 import {networkInterfaces} from "node:os";
 import {at, close, eventually, find, generate, httpServer, open, placed, redrawn, run, selected, start, still, stop, weft} from "./drive.mjs";
 
-// Status, headers and body of what a server answers.
+// Returns status, headers and body of a server's response.
 const ask = (url, options = {}) => new Promise((resolve, reject) => {
 	request(url, options, response => {
 		let body = "";
@@ -52,7 +52,7 @@ export const tests = {
 		const trace = await ask(`${url}trace-1`);
 		assert.equal((await ask(`${url}trace-1`, {headers: {"if-none-match": trace.headers.etag}})).status, 304);
 		assert.equal((await ask(`${url}trace-1`, {method: "HEAD"})).headers["content-length"], String(trace.body.length));
-		// it listens nowhere else
+		// the server listens at no other address
 		const others = Object.values(networkInterfaces()).flat().filter(net => !net.internal && net.family === "IPv4");
 		for (const {address} of others)
 			await assert.rejects(ask(url.replace(hostname, address)), /ECONNREFUSED/);
@@ -129,7 +129,7 @@ export const tests = {
 		assert.equal(await sort.getAttribute("aria-expanded"), "true");
 		await sort.click();
 
-		// selection and search stay, and history does not grow
+		// a refresh keeps selection and search, and adds no entry to the history
 		await find(page, "longer:0s");
 		await page.keyboard.press("Enter");
 		const where = await placed(page, text => text.includes("find=") && text.includes("sel="));
@@ -140,7 +140,7 @@ export const tests = {
 		await placed(page, text => text.match(/sel=\d+/)[0] === where.match(/sel=\d+/)[0] && /find=longer/.test(text));
 		assert.equal(await page.evaluate(() => history.length), length);
 
-		// paused: the page says that there is more, and shows it on request
+		// a paused page shows that there are new events, and shows them on request
 		await page.getByRole("button", {name: "Live"}).click();
 		assert.equal(await state(page), "held");
 		await get(20);
@@ -149,7 +149,7 @@ export const tests = {
 		await get(20);
 		assert.ok((await still(page, ".surface")).equals(picture));
 		assert.equal(await promises(page), held);
-		await page.keyboard.press("F5"); // what there is now, and no more
+		await page.keyboard.press("F5"); // shows the trace as it is now, and no later events
 		const reloaded = await more(page, held);
 		await get(20);
 		await told(page, "Paused; there are new events");
@@ -164,7 +164,7 @@ export const tests = {
 		await more(page, before2);
 		assert.ok(await page.locator(".bar").isHidden());
 
-		// the program ends, the trace stays
+		// when the program ends, the page still shows the trace
 		await stop(program);
 		await eventually("its end", async () => await state(page) === "ended");
 		const last = await promises(page);
@@ -191,7 +191,7 @@ export const tests = {
 		await says("Now");
 		ask();
 		await says(/^1 · min 0 · max 1$/); // the counter of connections
-		// the keyboard stays where it is, though rows come above it
+		// the keyboard focus stays on its row when new rows appear above it
 		await flight.locator("button[data-kind=entry]").first().focus();
 		const focus = () => page.evaluate(() => document.activeElement.querySelector(".name")?.textContent);
 		const name = await focus();
@@ -200,7 +200,7 @@ export const tests = {
 		assert.equal(await focus(), name);
 		await page.keyboard.press("Enter");
 		const first = await selected(page);
-		// a button that is held while the program goes on is the one that is let go
+		// if a button is held during a refresh, the release acts on this button
 		const other = flight.locator("[data-kind=entry]", {hasNotText: name}).first();
 		await other.scrollIntoViewIfNeeded();
 		const box = await other.boundingBox();
@@ -212,7 +212,7 @@ export const tests = {
 		await page.mouse.up();
 		await selected(page, id => id && id !== first);
 		await says(/^3 · min 0 · max 3$/);
-		// held still, also where it is looked at again
+		// a paused list stays the same, also after the panel is closed and opened again
 		await page.getByRole("button", {name: "Live", exact: true}).click();
 		ask();
 		await told(page, "Paused; there are new events");

@@ -1,6 +1,6 @@
 // Drives the page in Chromium: main.mjs WEFT GENERATE ARP FRAME HTTP_SERVER SLOW DRIVER_DIRECTORY
 //
-// WEFT_TEST_GROUPS=page,live runs these files of tests only.  SPDX-License-Identifier: ISC
+// WEFT_TEST_GROUPS=page,live runs only the tests in these files.  SPDX-License-Identifier: ISC
 import {spawnSync} from "node:child_process";
 import {runAll, weft} from "./drive.mjs";
 import * as embed from "./embed.mjs";

@@ -4,7 +4,7 @@ import {spawnSync} from "node:child_process";
 import {readFileSync, readdirSync, writeFileSync} from "node:fs";
 import {NAMES_PX, RED, YELLOW, at, canvas, close, count, dragFinger, drop, eventually, file, find, fingers, frame, generate, open, overhear, part, placed, promiseAt, record, redrawn, run, seen, selected, serveFolder, shot, still, unpack, until, weft} from "./drive.mjs";
 
-// Promises with labels that are not nice, each on its own.
+// Promises with odd labels, one after the other.
 function hostileTrace() {
 	const quoted = text => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 	const lines = HOSTILE_LABELS.flatMap((label, i) => [`(op(Creates 0 ${i + 1}))`, `(op(Label ${i + 1} ${quoted(label)}))`]);
@@ -59,7 +59,7 @@ export const tests = {
 		const [value, name] = [said.slice(0, said.indexOf(": ")), said.slice(said.indexOf(": ") + 2)];
 		assert.ok(text.includes(`${name} ${value}`), text);
 		assert.doesNotMatch(text, /Panel|Find\b|Why\?|\u2715|\u2630/);
-		// the first page as a picture: white at its edges, and the picture as wide as the paper within its margins
+		// the first printed page is white at its edges, and its picture is as wide as the paper within the margins
 		run("pdftoppm", "-r", "50", "-f", "1", "-l", "1", "one.pdf", "one");
 		const name1 = readdirSync(at(".")).find(entry => /^one-0*1\.ppm$/.test(entry)), ppm = readFileSync(at(name1));
 		const [, width, height] = ppm.toString("latin1", 0, 20).match(/^P6\s(\d+) (\d+)\s/).map(Number), body = ppm.length - width * height * 3;
@@ -72,7 +72,7 @@ export const tests = {
 		for (let i = body; i < ppm.length; i += 3)
 			dark += ppm[i] < 100;
 		assert.ok(dark < 0.1 * width * height, `${dark} of ${width * height} are dark`);
-		// on the screen all is as before
+		// after the print, the screen is as before
 		await still(page);
 		assert.ok(await page.getByRole("button", {name: "Panel"}).isVisible());
 		await close(page);
@@ -131,7 +131,7 @@ export const tests = {
 
 	async "wheel zooms at the pointer, drag pans, Home shows all"() {
 		const page = await open(file("one.html"));
-		await page.keyboard.press("S"); // sleep as long as it was
+		await page.keyboard.press("S"); // shows sleep in its full length
 		const whole = await seen(page);
 		let before = await shot(page);
 		await page.mouse.move((NAMES_PX + 1000) / 2, 300);
@@ -161,7 +161,7 @@ export const tests = {
 		assert.notEqual(await selected(page, id => id && id !== first), first);
 		await page.keyboard.press("Shift+Enter");
 		await selected(page, id => id === first);
-		// the list says which one it is; keys walk in it, and Enter goes there
+		// the list marks the current match; arrow keys move in the list, and Enter goes to a match
 		const matches = page.locator(".results button"), current = page.locator(".results [aria-current]"), input = page.locator(".finder input");
 		await current.waitFor();
 		assert.match(await current.textContent(), /ARP response.* at .*s, /);
@@ -195,7 +195,7 @@ export const tests = {
 		await page.keyboard.press("Escape");
 		await page.keyboard.press("Escape");
 		await placed(page, where => !where.includes("find=") && !where.includes("sel="));
-		await page.goBack(); // the selection was the last that went
+		await page.goBack(); // the last action removed the selection
 		await placed(page, where => where.includes("sel="));
 		await page.goBack();
 		await placed(page, where => where.includes("find=failed"));
@@ -339,7 +339,7 @@ export const tests = {
 		assert.ok(await page.locator(".panel").isHidden());
 		await page.getByRole("button", {name: "Findings: 1"}).click();
 		assert.ok(await page.locator(".panel").isVisible());
-		await page.keyboard.press("Enter"); // the keyboard is on the first finding
+		await page.keyboard.press("Enter"); // the keyboard focus is on the first finding
 		await selected(page, id => id === cause);
 		await close(page);
 	},

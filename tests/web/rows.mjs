@@ -1,5 +1,5 @@
-// Rows of the page's panel, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: a line of JSON for each page: the rows of the summary and of findings, then the
-// latter with each of the first few opened in turn, and those of what is in flight.  SPDX-License-Identifier: ISC
+// Rows of the page's panel, for tests/gtk/rows_test.py: rows.mjs DRIVER PAGE.html...: prints a line of JSON for each page: the rows of the summary and of the findings, the
+// rows of the findings with each of the first few opened in turn, and the rows of promises in flight.  SPDX-License-Identifier: ISC
 import {join, resolve} from "node:path";
 import {pathToFileURL} from "node:url";
 
@@ -8,7 +8,7 @@ const [driver, ...pages] = process.argv.slice(2);
 const {chromium} = await import(pathToFileURL(join(resolve(driver), "node_modules/playwright-core/index.mjs")));
 const browser = await chromium.launch({executablePath: "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"]});
 
-// Kind, tone, whether it is open, whether it leads, name, value: as a person sees them.
+// Returns kind, tone, whether the row is open, whether it is a link, name and value, as a person sees them.
 const rows = (page, section = 1) => page.locator(".panel section").nth(section).locator(".row").evaluateAll(all => all.map(row => {
 	const text = part => row.querySelector(part)?.textContent ?? "";
 	return [row.dataset.kind, row.dataset.tone, Boolean(row.dataset.open), row.matches("button") || Boolean(row.querySelector("button")), text(".name"), text(".value")];

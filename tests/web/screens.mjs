@@ -1,4 +1,4 @@
-// Screenshots of the page, for tools/pictures: screens.mjs DRIVER WORK.json, which says what a person does before each.
+// Screenshots of the page, for tools/pictures: screens.mjs DRIVER WORK.json, which has the actions of a user before each screenshot.
 // SPDX-License-Identifier: ISC
 import {readFileSync} from "node:fs";
 import {join, resolve} from "node:path";

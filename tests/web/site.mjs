@@ -1,4 +1,4 @@
-// The home page of the project, `make site`: every link, every picture, the search, the page that runs in it.
+// The home page of the project (`make site`): each link, each picture, the search, and the viewer in it work.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {dirname, join} from "node:path";
@@ -11,7 +11,7 @@ export function prepare() {
 	run("python3", join(source, "docs/site/site.py"), source, dirname(weft), at("site"));
 }
 
-// Goes to every page that one can get to; what a link promises must be there.
+// Opens each page that links lead to; the target of each link must exist.
 async function walk(page, first) {
 	const anchors = new Map(), links = [], todo = [first];
 	const base = first.slice(0, first.lastIndexOf("/") + 1);
@@ -51,7 +51,7 @@ async function visit(first) {
 	const pages = await walk(page, first);
 	assert.ok(pages > 60, `${pages} pages`);
 
-	// a person looks for something, and goes there
+	// a user searches for a word, and opens a result
 	await page.goto(first);
 	await page.keyboard.press("/");
 	await page.keyboard.type("weft_should_resolve");
@@ -65,7 +65,7 @@ async function visit(first) {
 	await page.locator("#find").fill("xylophone");
 	assert.equal(await page.locator("#found").innerText(), "Nothing has these words.");
 
-	// the viewer in it opens its traces, and answers the keyboard
+	// the viewer in the page opens its traces, and reacts to keys
 	await page.goto(first);
 	const viewer = await (await page.locator("iframe").elementHandle()).contentFrame();
 	await viewer.waitForSelector("[data-ready]", {state: "attached"});

@@ -1,9 +1,9 @@
-// Usual questions about a server's trace, answered in the page like a user does, with the number of actions: a key, a click, or a typed word.
+// Usual questions about a server's trace, answered in the page as a user does.  The test counts the actions: a key, a click, or a typed word.
 // SPDX-License-Identifier: ISC
 import assert from "node:assert/strict";
 import {NAMES_PX, areAlike, canvas, close, eventually, file, find, open, overhear, place, placed, promiseAt, record, redrawn, run, seen, selected, shot, slow, still, until, weft} from "./drive.mjs";
 
-// The text of the first part, and the label of the promise to which it leads.
+// For each case: the text of the answer's first part, and the label of the promise to which it leads.
 const CAUSES = {
 	dependency: [/waiting for timer \d+ "db query" \(.*\), an external event; usually 1\.00 ms/, "db query"],
 	lock: [/waiting for lock \d+ "cache", which request \d+ "GET \/export" held; usually nothing/, "GET /export"],
@@ -12,7 +12,7 @@ const CAUSES = {
 	data: [/waiting for read \d+ "body" \(.*\), an external event/, "body"],
 };
 
-// The same of a server of Node.js, as Debian installs it.
+// The same for a server on Debian's Node.js.
 const CAUSES_IN_NODE = {
 	dependency: /waiting for connection \d+ "to 127\.0\.0\.1:\d+" to answer/,
 	stall: /which may have been due while (connection \d+ "from .*"|coroutine \d+ ".*") ran/,
@@ -65,7 +65,7 @@ function times(trace, label) {
 	return {begin: Number(begin.replace(".", "")), end: Number(end.replace(".", ""))};
 }
 
-// Returns everything that overhear() knows of the canvases.
+// Returns all canvas calls that overhear() has recorded.
 const told = page => page.evaluate(() => [...globalThis.told.values()].flat());
 
 // Returns the x of a time in the picture, right of the names of rows.
@@ -74,7 +74,7 @@ async function xOf(page, time) {
 	return NAMES_PX + (time - from) / span * (width - NAMES_PX);
 }
 
-// Points at the object with such a tip, at x; returns the tip.
+// Moves the pointer at x until an object shows a tip that matches; returns the tip.
 async function pointAt(page, x, says) {
 	for (let y = 100; y < 590; y += 3) {
 		await page.mouse.move(x, y);
@@ -183,7 +183,7 @@ export const tests = {
 		await placed(page, where => /focus=\d/.test(where));
 		await redrawn(page, before);
 		assert.equal(person.actions, 2);
-		// requests that are named are those of this connection, and there is nothing else
+		// all shown requests belong to this connection
 		const own = Number((await title(page)).at(-1)) - 1;
 		const names = (await told(page)).map(line => line.match(/^text .* (GET \/\d+|client \d)$/)?.[1]).filter(Boolean);
 		assert.ok(names.filter(name => name.startsWith("GET")).length >= 8, names.join());
@@ -215,7 +215,7 @@ export const tests = {
 		await selected(page);
 		await page.keyboard.press("Escape");
 		await page.keyboard.press("z");
-		await page.keyboard.press("Escape"); // its arrows are no others than those of the rest
+		await page.keyboard.press("Escape"); // removes the selection, so that the promise's arrows are drawn like all others
 		await still(page);
 		const tip = await pointAt(page, await xOf(page, times("slow-lock", "disk").end), / read the result of /);
 		assert.match(tip, /\w+ \d+( "[^"]*")? read the result of timer \d+ "disk" at [\d.]+ .?s, /);
@@ -244,9 +244,9 @@ export const tests = {
 
 	async "short work inside a long sleep is visible, and S unfolds the sleep"() {
 		const page = await open(file("bad.html"), {init: overhear}), facts = page.locator(".header .facts");
-		await page.keyboard.press("R"); // the names stand at the work, not at the left
+		await page.keyboard.press("R"); // the names are beside the work, not at the left edge
 		await page.keyboard.press("Home");
-		// two seconds after its loop began, which is before its first event: however much later that was
+		// two seconds after the start of the loop, which is before its first event, however late this event is
 		const spanned = JSON.parse(run(weft, "info", "--json", "arp-bad")).span_ns / 1e9;
 		assert.ok(spanned > 1, String(spanned));
 		const long = (await facts.textContent()).match(/ ([\d.]+) s, awake for [\d.]+ .s; sleep is folded \(S\)$/)?.[1];
@@ -254,7 +254,7 @@ export const tests = {
 		const folded = await still(page), texts = await told(page);
 		const gap = texts.map(line => Number(line.match(/^text .* ([\d.]+) s$/)?.[1])).find(length => length > spanned / 2);
 		assert.ok(gap <= spanned + 0.005, `a gap says its length: ${gap}`);
-		// what happened is seen from the left to the right
+		// the work fills the picture from left to right
 		const xOfWrite = lines => Number(lines.find(line => /^text .* ring\.write$/.test(line)).match(/^text (?:[\d.]+ ){5}([\d.]+)/)[1]);
 		assert.ok(xOfWrite(texts) > 100, String(xOfWrite(texts)));
 		await page.keyboard.press("S");
@@ -301,7 +301,7 @@ export const tests = {
 				const {span} = await seen(page);
 				for (let notch = 0; notch < 4; notch++)
 					await page.mouse.wheel(0, -100);
-				await seen(page, now => now.span < span / 2.4); // Chromium does not wait until the page has seen the last notch
+				await seen(page, now => now.span < span / 2.4); // waits, because Chromium does not wait until the page has got the last turn of the wheel
 				await page.mouse.move(3, 3);
 			},
 			click: async () => {
@@ -338,7 +338,7 @@ export const tests = {
 	async "quick moves are undone one by one"() {
 		const page = await open(file("slow-lock.html")), opened = await still(page);
 		await page.mouse.click(500, await promiseAt(page, 500, 310));
-		await page.mouse.move(3, 3); // the picture says what is under the pointer
+		await page.mouse.move(3, 3); // moves the pointer away, because the picture changes with the object under the pointer
 		const before = await redrawn(page, opened);
 		for (const key of ["z", "b", "Home"])
 			await page.keyboard.press(key);
@@ -388,7 +388,7 @@ export const tests = {
 		await person.click(waits);
 		assert.equal(await selected(page), "9");
 		assert.equal(person.actions, 2);
-		// a sort opens, and lists those of it
+		// a click opens a type, and lists its promises
 		const before = await flight.locator(".row").count();
 		await flight.getByRole("button", {name: /condition "ARP response"/, expanded: false}).click();
 		await flight.getByRole("button", {name: /condition "ARP response"/, expanded: true}).waitFor();
@@ -409,7 +409,7 @@ export const tests = {
 		const again = await open(file("bad.html"), {viewport: {width: 1280, height: 720}});
 		await still(again);
 		await again.locator(".panel .row[data-kind=finding]:visible").first().click();
-		await again.locator(".card.open .row[data-kind=finding]:visible").waitFor(); // with its evidence
+		await again.locator(".card.open .row[data-kind=finding]:visible").waitFor(); // the finding is shown with its evidence
 		await close(again);
 	},
 

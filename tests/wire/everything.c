@@ -1,5 +1,5 @@
 /* everything.c: a trace with every element of the format, and with elements of a later version: an operation and a definition
- * whose fields the trace defines, and an operation with a further field.  Writes the directory that WEFT_TRACE names.
+ * whose fields only the trace defines, and a known operation with a further field.  Writes the directory that WEFT_TRACE names.
  * SPDX-License-Identifier: ISC */
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,7 +96,7 @@ static void put_head(struct packet *p, unsigned id)
 	put_number(p, (int64_t)(p->time += TICK), 4);
 }
 
-/* Writes operations that only a trace defines, in every form, too. */
+/* Writes operations that only the trace defines, in every form. */
 static void put_others(struct packet *p)
 {
 	for (unsigned bits = 0; bits < 7; bits++) {
@@ -122,7 +122,7 @@ static void put_others(struct packet *p)
 			put(p, in_event ? "becaus\xe2\x80\xa6" : "\1", in_event ? 10 : 2);
 		}
 	}
-	/* The next event is readable. */
+	/* Readers must still read the next event. */
 	const struct weft_wire_event last = {.op = WEFT_OP_NOTE, .a = 1, .key = 1};
 	p->at = weft__event_write(p->at, &last, weft__event_id(&last), p->time += TICK, false);
 }

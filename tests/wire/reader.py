@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """reader.py WEFT OPTIONS PROGRAM [ARGUMENT...]: a reader of the native format written from docs/format.md alone agrees with `weft events`.
 
-It records PROGRAM with those options of WEFT_TRACE and compares every field, time and OS thread's name.  SPDX-License-Identifier: ISC"""
+It records PROGRAM with OPTIONS in WEFT_TRACE, and compares each field, each time and the name of each OS thread.  SPDX-License-Identifier: ISC"""
 import collections, glob, json, os, re, struct, subprocess, sys, tempfile
 
 HEADER = struct.Struct('<I16sIIIHHIQQQQQQQQQQQQQ16s')
@@ -24,7 +24,7 @@ KINDS, DETAILS = ({int(number): name for number, name in re.findall(r'X\(\w+, (\
 
 
 def packets(pattern):
-    """Yields (header, bytes of the content), in the order of their stream."""
+    """Yields (header, bytes of the content) of each packet, in the order of its stream."""
     found = []
     for path in glob.glob(pattern):
         data = open(path, 'rb').read()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""version_test.py WEFT PROGRAM EVERYTHING: what weft makes of packets of version 1, and of versions that come after it.
+"""version_test.py WEFT PROGRAM EVERYTHING: weft reads packets of version 1, and reports packets of later versions.
 
-PROGRAM records what version 1 could say; EVERYTHING writes what it could not.  SPDX-License-Identifier: ISC"""
+PROGRAM records events that version 1 could express; EVERYTHING writes events that it could not.  SPDX-License-Identifier: ISC"""
 import glob, os, re, struct, subprocess, sys, tempfile
 
 weft, program, everything = sys.argv[1:]
@@ -25,7 +25,7 @@ def make_version(trace, version):
 
 
 def leave_definitions_out(trace):
-    """Streams repeat the definitions that they use first, which version 1 did not."""
+    """Removes the definitions that streams repeat, because version 1 did not repeat them."""
     for name in glob.glob(os.path.join(trace, 'stream-*')):
         with open(name, 'rb') as file:
             packet = file.read()

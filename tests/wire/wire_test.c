@@ -1,4 +1,4 @@
-/* wire_test.c: sizes, cuts, metadata.  SPDX-License-Identifier: ISC */
+/* wire_test.c: sizes of events, cut texts, and metadata.  SPDX-License-Identifier: ISC */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void valid_form_texts_are_parsed_and_others_refused(void **state)
 	assert_false(weft__form_match(&form, WEFT_OP_LEVEL));
 }
 
-/* Every form takes the announced number of bytes. */
+/* An event of each form has the number of bytes that its first byte announces. */
 static void test_events_have_the_announced_size(void **state)
 {
 	unsigned char bytes[256];
