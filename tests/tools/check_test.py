@@ -108,6 +108,10 @@ class Check(unittest.TestCase):
         self.check('sanitize', 'distribution')
         with open(os.path.join(self.root, 'said'), encoding='utf-8') as file:
             self.assertEqual(file.read(), 'other --kept\nother --kept --build\nother --kept\n')
+        environment = {**os.environ, 'CI': 'true'}
+        said = subprocess.run(['bash', '-c', "only=(); eval \"$(sed -n '/^distribution()/,/^}/p' tools/check)\"; distribution"],
+                              cwd=self.root, env=environment, capture_output=True, text=True, check=False)
+        self.assertEqual((said.returncode, said.stdout), (77, 'this checkout keeps no other Debian; tools/check distribution installs it\n'))
         self.script('tools/check-distribution', 'echo "skipped: a fresh Debian needs root"; exit 77')
         self.assertRegex(self.check('prose', 'distribution'), r'(?m)^skip  distribution: .*: skipped: a fresh Debian needs root$')
 
