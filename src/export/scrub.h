@@ -15,7 +15,7 @@
 struct weft_scrub {
 	struct weft_intern words;        /* words of the original texts, and after them placeholders that are not such words */
 	WEFT_VEC(uint32_t) placeholders; /* for each word: number of its placeholder + 1; 0 if it has none yet */
-	WEFT_VEC(bool) is_placeholder;   /* for each number: whether it is a placeholder */
+	WEFT_VEC(bool) is_placeholder;   /* for each word number: whether the word is a chosen placeholder */
 	WEFT_VEC(char *) owned;
 	uint32_t word_count;   /* number of words of the original texts; higher numbers are placeholders */
 	uint32_t chosen_count; /* number of placeholders that were chosen so far */

@@ -76,12 +76,12 @@ int weft_matches_fill(struct weft_rows *rows, const struct weft_viewer *v, struc
 		if (list.items[i].promise == v->selected)
 			skipped = i / WEFT_MATCHES_SHOWN * WEFT_MATCHES_SHOWN;
 	const size_t end = list.count - skipped > WEFT_MATCHES_SHOWN ? skipped + WEFT_MATCHES_SHOWN : list.count;
-	add_more(rows, skipped, "before the first match shown");
+	add_more(rows, skipped, "matches before this list");
 	for (size_t i = skipped; i < end; i++)
 		add_match(rows, v, list.items[i].promise);
 	/* During the search, the number of matches would change constantly. */
 	if (!weft_viewer_is_searching(v))
-		add_more(rows, list.count - end, "after the last match shown");
+		add_more(rows, list.count - end, "matches after this list");
 	weft_vec_free(&list);
 	return weft__rows_end(rows, err);
 }

@@ -33,7 +33,7 @@ def search_runs_while_typing():
         until('they are yellow', lambda: app.share(YELLOW) > before + 1, app)
         app.picture('searching')
         listed = [row[4] for row in app.until('a list of them', lambda w: len(w['matches']) >= min(some, 100))['matches']]
-        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more after the last match shown'), listed
+        assert sum('disk' in name for name in listed) > 60 and (some <= 100 or listed[-1] == f'{some - 100:,} more matches after this list'), listed
         app.key('Return')
         first = app.until_viewer('the first is selected', lambda v: v['number'] == 1)['selected']
         app.until('with its number', lambda w: w['count'].startswith('1 of ') and w['matches'][0][2])
@@ -356,7 +356,7 @@ def measured_span_is_zoomed_to():
         assert zoomed['from_ns'] <= min(measured['span']) + 1 and zoomed['to_ns'] >= max(measured['span']) - 1
 
 
-def table_is_sorted_filtered_and_measured():
+def table_can_be_sorted_filtered_and_limited_to_the_measured_interval():
     """A heading sorts, a text filters, a measured span has its table at once, and the edge makes the panel wider."""
     def names(window):
         return [row[4] for row in window['types'] if row[0] == 'finding']
@@ -619,7 +619,7 @@ sys.exit(run([
     menu_and_space_hide_metrics,
     thread_rows_have_names,
     measured_span_is_zoomed_to,
-    table_is_sorted_filtered_and_measured,
+    table_can_be_sorted_filtered_and_limited_to_the_measured_interval,
     overview_moves_the_picture,
     picture_is_exported,
     changed_file_is_reloaded,

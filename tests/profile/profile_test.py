@@ -124,7 +124,7 @@ def joined_traces_keep_their_samples(folder):
         fail(f'two processes as one: {texts}')
 
 
-def damaged_samples_are_left_out(folder):
+def weft_info_reads_traces_with_damaged_samples(folder):
     record(folder, BLOCKS)
     path = next(os.path.join(root, 'profile-0') for root, _, files in os.walk(folder) if 'profile-0' in files)
     with open(path, 'r+b') as file:
@@ -262,7 +262,7 @@ def traced_program_is_left_alone(folder):
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, stripped_program_is_named_by_exported_functions, joined_traces_keep_their_samples, damaged_samples_are_left_out,
+for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, stripped_program_is_named_by_exported_functions, joined_traces_keep_their_samples, weft_info_reads_traces_with_damaged_samples,
              other_readers_accept_samples, block_until_the_end_is_certain, block_of_child_is_named, function_of_python_is_named, function_of_javascript_is_named,
              short_callbacks_have_no_samples, all_runs_are_sampled_on_request, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
              traced_program_is_left_alone):

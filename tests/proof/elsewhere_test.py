@@ -20,7 +20,7 @@ WHERE = sys.argv[1]
 ROOT, WEFT, RECORDER, HOOK, FOLDER = (os.path.abspath(path) for path in sys.argv[2:])
 CC = {'i686': 'i686-linux-gnu-gcc', 'musl': 'musl-gcc', 'aarch64': 'aarch64-linux-gnu-gcc'}[WHERE]
 EVENTS = 60000
-CONDITIONS = ['daemon_closes_all_descriptors', 'recording_keeps_descriptor_numbers', 'large_file_of_the_program_keeps_its_limit', 'truncated_trace_files_do_not_stop_the_program', 'replaced_trace_files_do_not_stop_the_program', 'sigbus_handler_set_before_recording_is_called',
+CONDITIONS = ['daemon_closes_all_descriptors', 'recording_keeps_descriptor_numbers', 'write_at_2_gib_has_the_same_result_while_recording', 'truncated_trace_files_do_not_stop_the_program', 'replaced_trace_files_do_not_stop_the_program', 'sigbus_handler_set_before_recording_is_called',
               'children_of_each_call_have_their_exit_status', 'recording_children_exit_with_status_0', 'exec_itself', 'small_stacks', 'signals_interrupt_every_call', 'file_size_limit_set_while_recording_is_kept',
               'ordinary_work', 'growing files']
 FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-ffunction-sections',

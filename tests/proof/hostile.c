@@ -599,7 +599,7 @@ static void ordinary_work(void)
 }
 
 /* A file of 2 GiB: with a 32-bit off_t it cannot grow further. */
-static void large_file_of_the_program_keeps_its_limit(void)
+static void write_at_2_gib_has_the_same_result_while_recording(void)
 {
 	static const char text[64] = "the program's";
 	struct stat st = {0};
@@ -696,9 +696,9 @@ static const struct {
     CONDITION(recording_children_exit_with_status_0), CONDITION(exec_itself), CONDITION(exit_in_an_os_thread_ends_the_process),
     CONDITION(unshare_needs_a_single_os_thread), CONDITION(recording_continues_after_chroot),
     CONDITION(recording_continues_in_new_namespaces), CONDITION(small_stacks), CONDITION(cancelled_threads),
-    CONDITION(signals_interrupt_every_call), CONDITION(ordinary_work), CONDITION(large_file_of_the_program_keeps_its_limit),
-    CONDITION(file_size_limit_set_while_recording_is_kept), CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input),
-    CONDITION(print_whether_recorded)};
+    CONDITION(signals_interrupt_every_call), CONDITION(ordinary_work),
+    CONDITION(write_at_2_gib_has_the_same_result_while_recording), CONDITION(file_size_limit_set_while_recording_is_kept),
+    CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input), CONDITION(print_whether_recorded)};
 
 int main(int argc, char **argv)
 {

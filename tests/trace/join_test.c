@@ -606,7 +606,7 @@ static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state
 }
 
 /* Joining fails if a host is behind NAT, or if messages seem to arrive before they are sent. */
-static void hosts_whose_clocks_cannot_be_aligned_are_reported(void **state)
+static void hosts_whose_clocks_cannot_be_aligned_are_not_joined(void **state)
 {
 	static const struct {
 		const char *peer, *why;
@@ -789,7 +789,7 @@ int main(void)
 	    cmocka_unit_test(clocks_of_two_hosts_are_aligned_by_messages),
 	    cmocka_unit_test(bytes_before_the_first_record_are_no_loss),
 	    cmocka_unit_test(unanswered_request_is_reported_for_the_end_that_owes_it),
-	    cmocka_unit_test(hosts_whose_clocks_cannot_be_aligned_are_reported),
+	    cmocka_unit_test(hosts_whose_clocks_cannot_be_aligned_are_not_joined),
 	    cmocka_unit_test(failed_join_leaves_its_parts_unchanged),
 	    cmocka_unit_test(promise_ids_too_large_for_a_joined_trace_are_reported),
 	    cmocka_unit_test(joined_processes_of_equal_name_get_distinct_names),

@@ -55,7 +55,7 @@ def leak_is_found_alone_and_joined():
         assert 'leak' in names(found), (trace, found)
 
 
-def hang_of_a_condition_names_the_blocked_signaller():
+def deadlock_through_a_condition_names_the_blocked_signaller():
     """A condition or lock of libuv has the place in the program that calls libuv.  The stalls of the members of a deadlock are no findings of their own."""
     for fault, place in ('condition', 'close_log'), ('uv', 'uv_close_log'):
         found = record(locks, fault)
@@ -184,7 +184,7 @@ def timeout_that_ends_every_promise_is_reported():
     assert any(re.search(r'^timer \d+ .*wait_too_short', e['text']) for e in first['evidence']), first
 
 
-for test in (connection_that_answered_is_in_no_cycle, leak_is_found_alone_and_joined, hang_of_a_condition_names_the_blocked_signaller,
+for test in (connection_that_answered_is_in_no_cycle, leak_is_found_alone_and_joined, deadlock_through_a_condition_names_the_blocked_signaller,
              loop_that_runs_until_a_promise_resolves_hangs, failed_promise_is_reported_unless_its_state_is_read,
              blocking_file_requests_exhaust_the_pool, unreturned_loops_name_their_handles, timers_that_are_never_stopped_are_a_leak,
              blocking_functions_are_named, computing_callback_is_named, deadlock_names_the_locking_functions, pool_waiting_for_its_own_work_hangs,

@@ -313,7 +313,7 @@ static uint32_t *folds_of(const struct weft_viewer *v)
 
 /* No link is lost in a folded picture: links inside a fold are counted; links between folds, also in one row, are drawn or
  * counted, and have tips. */
-static void test_arrows_of_folds_are_counted(void **state)
+static void test_each_arrow_of_a_folded_picture_is_drawn_or_counted(void **state)
 {
 	(void)state;
 	size_t all_inside = 0, on_one_row = 0, told = 0;
@@ -415,7 +415,7 @@ int main(void)
 	    cmocka_unit_test(test_promises_are_folded_and_unfolded_by_hand),
 	    cmocka_unit_test(test_keys_can_select_every_promise),
 	    cmocka_unit_test(test_keys_measure_the_span_of_promises),
-	    cmocka_unit_test(test_arrows_of_folds_are_counted),
+	    cmocka_unit_test(test_each_arrow_of_a_folded_picture_is_drawn_or_counted),
 	    cmocka_unit_test(test_rows_are_grouped_by_a_key),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void list_blocked(struct weft__finder *f, const struct weft__blocked_prom
 		weft__evidence_add_more(f, WEFT_EVIDENCE_VICTIM, count - WEFT__MAX_LINES, " that should resolve");
 }
 
-/* Returns the youngest promise of a cycle without locks: its creation closed the cycle. */
+/* Returns the promise of the cycle that was created last. */
 static uint32_t find_youngest(const struct weft__finder *f, uint32_t start, uint32_t length)
 {
 	const struct weft_promise *promises = f->model->promises;
@@ -114,7 +114,7 @@ void weft__cycle_report(struct weft__finder *f, uint32_t first)
 			? "move the code that waits for the result of the promise out of the code that produces this result"
 			: weft__finding_text(f,
 			      "let one promise of the cycle continue without waiting for the next, for example %s%s, which "
-			      "closed the cycle",
+			      "was created last",
 			      weft__format_promise(f, last), weft__format_site_suffix(f, last));
 	}
 	list_blocked(f, blocked, blocked_count);

@@ -86,11 +86,10 @@ static const struct weft_finding_guide guides[] = {
 				    "inputs is lost: the member may have another input.\n",
 	    .false_alarms = "Code outside the cycle may still resolve or cancel one of the promises.\n"
 			    "weft reports only cycles that last until the end of the trace.\n",
-	    .fix =
-		"- Let one promise of the cycle continue without waiting for the next.\n"
-		"- Start with the promise that the advice names: this promise was created last, and its wait closed the cycle.\n"
-		"- If a promise waits for itself, move the code that needs the result out of the code that produces it.\n"
-		"- Run `weft waits TRACE` to see every promise that the cycle blocks.\n",
+	    .fix = "- Let one promise of the cycle continue without waiting for the next.\n"
+		   "- Start with the promise that the advice names: this promise was created last.\n"
+		   "- If a promise waits for itself, move the code that needs the result out of the code that produces it.\n"
+		   "- Run `weft waits TRACE` to see every promise that the cycle blocks.\n",
 	    .json = "`promise` and `root` are a member of the cycle, and `start_ns` is the creation of the youngest member.\n"
 		    "`verdict` is `cycle`.\n"
 		    "`weight` is 1 plus the number of promises that should resolve and that the cycle blocks.\n",
@@ -718,7 +717,7 @@ static const struct weft_finding_guide guides[] = {
 			"If the program was running when the copy was made, the evidence names the promise that was running.\n"
 			"This finding comes before all others.\n",
 	    .doubt = "This finding is never uncertain.\n",
-	    .false_alarms = "None: this finding is informational and reports no fault.\n"
+	    .false_alarms = "This finding is never a false alarm, because it reports no fault.\n"
 			    "The other findings of the copy may have a different cause than the broken rule.\n",
 	    .fix = "- Read the other findings of the copy, and look at the time just before the copy was made.\n",
 	    .json = "`promise` is -1, and `start_ns` and `end_ns` are the time at which the copy was made.\n",

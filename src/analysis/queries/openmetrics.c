@@ -327,10 +327,10 @@ static void put_losses(const struct writer *w)
 
 static void put_follower(const struct writer *w, const struct weft_metrics_follower *f)
 {
-	put_head(w, "weft_follower_cpu_seconds", "counter", "seconds", "CPU time of the process that answers this request.");
+	put_head(w, "weft_follower_cpu_seconds", "counter", "seconds", "CPU time of weft, which serves these metrics.");
 	put(w, "weft_follower_cpu_seconds_total ");
 	put_seconds(w, (uint64_t)weft_max_ns(f->cpu_ns, 0));
-	put_head(w, "weft_follower_resident_memory_bytes", "gauge", "bytes", "Memory of the process that answers this request.");
+	put_head(w, "weft_follower_resident_memory_bytes", "gauge", "bytes", "Memory of weft, which serves these metrics.");
 	put(w, "weft_follower_resident_memory_bytes %" PRIu64 "\n", f->memory_bytes);
 	put_head(w, "weft_follower_processes", "gauge", "", "Processes with metrics.");
 	put(w, "weft_follower_processes %zu\n", w->count);
