@@ -226,6 +226,11 @@ int weft__native_kernel(struct weft_trace *trace, weft_kernel_fn *each, void *ct
 
 /* native_profile.c: fills trace->info.profile, and adds the places to n->sites.  WEFT_ENOMEM. */
 int weft__native_read_profile(struct weft_trace *trace);
+/* Calls read(ctx) for each event of a packet until the cursor, which read() moves, is at its end.  read() returns 1, 0 if the
+ * event is damaged, or a negative status.  Returns 1 if all events were read, 0 if a damaged event and the bytes after it were
+ * skipped and reported as `what`, or the negative status. */
+int weft__native_read_events(struct weft_trace *trace, const struct native_packet *packet, const struct weft_cursor *in,
+    int (*read)(void *ctx), void *ctx, const char *what);
 
 /* native_memory.c: fills trace->info.memory.  WEFT_ENOMEM. */
 int weft__native_read_memory(struct weft_trace *trace);

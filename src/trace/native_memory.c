@@ -82,8 +82,9 @@ static int read_freed(struct reading *r)
 	return 1;
 }
 
-static int read_event(struct reading *r)
+static int read_event(void *ctx)
 {
+	struct reading *r = ctx;
 	uint8_t id, op;
 	if (!weft_read_u8(&r->in, &id) || id != WEFT_ID_EXTENDED || !weft_read_u8(&r->in, &op) ||
 	    !weft_read_u64(&r->in, &r->time) || r->time > INT64_MAX)
@@ -100,20 +101,9 @@ static int read_packet(struct weft_trace *trace, const struct native_packet *p)
 {
 	struct native *n = trace->state;
 	struct reading r = {n, {p->bytes + p->header_bytes, p->bytes + p->content_bytes}, p->begin, n->memory_stacks.count};
-	while (r.in.at < r.in.end) {
-		const unsigned char *at = r.in.at;
-		const int got = read_event(&r);
-		if (got < 0)
-			return got;
-		if (got)
-			continue;
-		n->is_memory_damaged = true;
-		weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
-		    (uint64_t)(r.in.end - at), "bytes that are not an allocation");
-		weft__trace_mark_placed(trace, 1);
-		break;
-	}
-	return WEFT_OK;
+	const int status = weft__native_read_events(trace, p, &r.in, read_event, &r, "bytes that are not an allocation");
+	n->is_memory_damaged |= status == 0;
+	return status < 0 ? status : WEFT_OK;
 }
 
 int weft__native_read_memory(struct weft_trace *trace)

@@ -136,8 +136,9 @@ static int read_way(struct reading *r)
 	return 1;
 }
 
-static int read_event(struct reading *r)
+static int read_event(void *ctx)
 {
+	struct reading *r = ctx;
 	uint8_t op;
 	if (!read_header(r, &op))
 		return 0;
@@ -153,24 +154,31 @@ static int read_event(struct reading *r)
 	return 0;
 }
 
+int weft__native_read_events(struct weft_trace *trace, const struct native_packet *packet, const struct weft_cursor *in,
+    int (*read)(void *ctx), void *ctx, const char *what)
+{
+	while (in->at < in->end) {
+		const unsigned char *at = in->at;
+		const int got = read(ctx);
+		if (got < 0)
+			return got;
+		if (got)
+			continue;
+		weft__trace_skip(trace, &trace->source.blobs[packet->blob], packet->index,
+		    packet->offset + (uint64_t)(at - packet->bytes), (uint64_t)(in->end - at), "%s", what);
+		weft__trace_mark_placed(trace, 1);
+		return 0;
+	}
+	return 1;
+}
+
 static int read_packet(struct weft_trace *trace, const struct native_packet *p)
 {
 	struct native *n = trace->state;
 	struct reading r = {n, {p->bytes + p->header_bytes, p->bytes + p->content_bytes}, p->begin, n->modules.count,
 	    n->sites.count, n->profile_stacks.count};
-	while (r.in.at < r.in.end) {
-		const unsigned char *at = r.in.at;
-		const int got = read_event(&r);
-		if (got < 0)
-			return got;
-		if (got)
-			continue;
-		weft__trace_skip(trace, &trace->source.blobs[p->blob], p->index, p->offset + (uint64_t)(at - p->bytes),
-		    (uint64_t)(r.in.end - at), "bytes that are not a sample");
-		weft__trace_mark_placed(trace, 1);
-		break;
-	}
-	return WEFT_OK;
+	const int status = weft__native_read_events(trace, p, &r.in, read_event, &r, "bytes that are not a sample");
+	return status < 0 ? status : WEFT_OK;
 }
 
 int weft__native_read_profile(struct weft_trace *trace)
