@@ -349,7 +349,7 @@ static bool remove_below(const char *session, const char *path, int flag)
 static void remove_files(const char *session, const char *path)
 {
 	static const char *const ours[] = {
-	    "stream-", "kernel-", "memory-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
+	    "stream-", "kernel-", "memory-", "profile-", "definitions", "metadata", ".weft-", ".metadata", "lock", ".lock"};
 	const int fd = weft_named_below(session, path);
 	DIR *dir = fd < 0 ? NULL : weft_named_list(fd);
 	for (const struct dirent *entry; dir && (entry = readdir(dir));)
