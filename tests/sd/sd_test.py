@@ -180,6 +180,16 @@ def networkd(weft, folder):
     healthy(trace)
 
 
+def list_ancestors(pid):
+    """Returns the ids of the processes from which a process descends."""
+    ancestors = []
+    while pid > 1:
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as stat:
+            pid = int(stat.read().rpartition(')')[2].split()[1])
+        ancestors.append(pid)
+    return ancestors
+
+
 def stands_by(weft, folder):
     """networkd starts to record twice while it sleeps; each recording has its inputs at once."""
     own = need_network()
@@ -190,7 +200,7 @@ def stands_by(weft, folder):
         if b'DHCPv4 address 10.9.0.' in line:
             break
     rows = [json.loads(line) for line in subprocess.run([weft, 'on', '--json'], capture_output=True, text=True, check=True).stdout.splitlines()]
-    pid, = (row['pid'] for row in rows if row['name'].startswith('systemd-network') and os.readlink(f'/proc/{row["pid"]}/ns/net') != os.readlink('/proc/self/ns/net'))
+    pid, = (row['pid'] for row in rows if row['name'].startswith('systemd-network') and recording.process.pid in list_ancestors(row['pid']))
     for _ in range(2):
         subprocess.run([weft, 'on', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
         path, = (row['trace'] for row in map(json.loads, subprocess.run([weft, 'on', '--json'], capture_output=True, text=True, check=True).stdout.splitlines()) if row['pid'] == pid)
