@@ -11,7 +11,7 @@ def transfer(first, second):
     with first:
         both_have_one.wait()
 
-        with second:  # this line deadlocks
+        with second:  # the line of the deadlock
             pass
 
 
