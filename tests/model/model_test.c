@@ -382,7 +382,7 @@ static void counter_events_become_labels_and_samples(void **state)
 	assert_label(-1, 0, 3, "a+3");
 }
 
-static void pending_promise_that_should_resolve_counts_as_failed(void **state)
+static void promise_marked_should_resolve_fails_if_pending_at_the_end(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_label(&w, 1, 1, "__should_resolve");
@@ -405,7 +405,7 @@ static void pending_promise_that_should_resolve_counts_as_failed(void **state)
 	assert_true(get(4)->flags & WEFT_PROMISE_NEVER_RESOLVED);
 }
 
-static void error_of_a_failure_is_the_last_label(void **state)
+static void error_text_is_listed_after_all_labels_of_the_promise(void **state)
 {
 	mw_label(&w, 0, 1, "a");
 	mw_text(&w, 1, WEFT_OP_FAIL, -1, 1, "");
@@ -450,7 +450,7 @@ static void bind_awaiting_its_input_starts_at_its_read(void **state)
 	assert_moved(true);
 }
 
-static void labelled_bind_is_not_moved(void **state)
+static void bind_labelled_before_its_read_keeps_its_start(void **state)
 {
 	bind();
 	mw_label(&w, 35, 2, "name");
@@ -458,7 +458,7 @@ static void labelled_bind_is_not_moved(void **state)
 	assert_moved(false);
 }
 
-static void awaited_bind_is_not_moved(void **state)
+static void bind_awaited_before_its_read_keeps_its_start(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_AWAIT, 1, 2);
@@ -466,7 +466,7 @@ static void awaited_bind_is_not_moved(void **state)
 	assert_moved(false);
 }
 
-static void bind_with_an_earlier_event_is_not_moved(void **state)
+static void bind_with_an_event_before_its_read_keeps_its_start(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_RESOLVE, 2, 7);
@@ -474,7 +474,7 @@ static void bind_with_an_earlier_event_is_not_moved(void **state)
 	assert_moved(false);
 }
 
-static void bind_merged_with_its_creator_is_not_moved(void **state)
+static void bind_merged_with_its_creator_keeps_its_start(void **state)
 {
 	bind();
 	mw_link(&w, 35, WEFT_OP_BECOME, 1, 2);
@@ -482,7 +482,7 @@ static void bind_merged_with_its_creator_is_not_moved(void **state)
 	assert_moved(false);
 }
 
-static void keep_binds_option_moves_no_bind(void **state)
+static void bind_keeps_its_start_with_the_keep_binds_option(void **state)
 {
 	bind();
 	mw_link(&w, 40, WEFT_OP_READ, 2, 3);
@@ -492,7 +492,7 @@ static void keep_binds_option_moves_no_bind(void **state)
 }
 
 /* 2 would be a child of 3, which is a child of 2. */
-static void cycles_of_binds_are_cut(void **state)
+static void bind_keeps_its_parent_if_its_input_is_its_descendant(void **state)
 {
 	mw_create(&w, 0, -1, 1, WEFT_KIND_TASK);
 	mw_create(&w, 10, 1, 2, WEFT_KIND_BIND);
@@ -583,16 +583,16 @@ int main(void)
 	    TEST(system_promise_has_neither_start_nor_end),
 	    TEST(extreme_ids_times_and_counters_are_kept),
 	    TEST(counter_events_become_labels_and_samples),
-	    TEST(pending_promise_that_should_resolve_counts_as_failed),
-	    TEST(error_of_a_failure_is_the_last_label),
+	    TEST(promise_marked_should_resolve_fails_if_pending_at_the_end),
+	    TEST(error_text_is_listed_after_all_labels_of_the_promise),
 	    TEST(bind_starts_at_its_first_read),
 	    TEST(bind_awaiting_its_input_starts_at_its_read),
-	    TEST(labelled_bind_is_not_moved),
-	    TEST(awaited_bind_is_not_moved),
-	    TEST(bind_with_an_earlier_event_is_not_moved),
-	    TEST(bind_merged_with_its_creator_is_not_moved),
-	    TEST(keep_binds_option_moves_no_bind),
-	    TEST(cycles_of_binds_are_cut),
+	    TEST(bind_labelled_before_its_read_keeps_its_start),
+	    TEST(bind_awaited_before_its_read_keeps_its_start),
+	    TEST(bind_with_an_event_before_its_read_keeps_its_start),
+	    TEST(bind_merged_with_its_creator_keeps_its_start),
+	    TEST(bind_keeps_its_start_with_the_keep_binds_option),
+	    TEST(bind_keeps_its_parent_if_its_input_is_its_descendant),
 	    TEST(pauses_are_sorted),
 	    TEST(trace_without_events_is_refused),
 	    TEST(build_can_be_cancelled),

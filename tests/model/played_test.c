@@ -327,7 +327,7 @@ static void follower_accepts_contradictory_events(void **test)
 	play_often((struct play){"odd", .stride = 300, .cuts = true, .changes = true});
 }
 
-static void follower_without_lost_events_equals_a_fresh_reading(void **test)
+static void follower_of_a_trace_with_lost_events_equals_a_fresh_reading(void **test)
 {
 	play_often(
 	    (struct play){"random", .stride = 200, .loses = true, .options = {.window_ns = INT64_MAX, .window_events = 500}});
@@ -355,7 +355,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    CASE(follower_of_a_growing_trace_equals_a_fresh_reading),
 	    CASE(follower_accepts_contradictory_events),
-	    CASE(follower_without_lost_events_equals_a_fresh_reading),
+	    CASE(follower_of_a_trace_with_lost_events_equals_a_fresh_reading),
 	    CASE(follower_of_a_wrapping_ring_equals_a_fresh_reading),
 	    CASE(follower_that_skips_events_equals_a_fresh_reading),
 	    CASE(follower_outrun_by_its_ring_equals_a_fresh_reading),

@@ -148,7 +148,7 @@ static void common_sleep_begins_when_the_last_thread_sleeps(void **state)
 	assert_true(m->lulls[1].start_ns == 70 && m->lulls[1].end_ns == 80);
 }
 
-static void sleeps_have_reasons_and_texts(void **state)
+static void sleep_text_follows_from_the_idle_reason(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RUN, .a = 1},
@@ -274,7 +274,7 @@ static void checkpoint_restores_overwritten_promises(void **state)
 	assert_int_equal(m->anomalies[WEFT_ANOMALY_SYSTEM_MISUSED], 1);
 }
 
-static void checkpoint_of_an_ended_promise_is_ignored(void **state)
+static void state_dump_does_not_reopen_an_ended_promise(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_RESOLVE, .a = -1, .b = 1},
@@ -530,11 +530,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(each_thread_has_its_own_runs),
 	    TEST(common_sleep_begins_when_the_last_thread_sleeps),
-	    TEST(sleeps_have_reasons_and_texts),
+	    TEST(sleep_text_follows_from_the_idle_reason),
 	    TEST(pause_lasts_from_its_start_to_its_end_event),
 	    TEST(site_names_unlabelled_promise),
 	    TEST(checkpoint_restores_overwritten_promises),
-	    TEST(checkpoint_of_an_ended_promise_is_ignored),
+	    TEST(state_dump_does_not_reopen_an_ended_promise),
 	    TEST(checkpoint_restores_overwritten_awaits),
 	    TEST(await_lasts_until_its_end_event),
 	    TEST(ended_await_can_start_again),

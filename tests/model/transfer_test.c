@@ -186,7 +186,7 @@ static void inconsistent_transfers_are_not_matched(void **state)
 }
 
 /* Matches are right in a copy of the end of a trace or in the window of a follower, whose first positions are not 0. */
-static void byte_positions_continue_in_a_later_window(void **state)
+static void checkpoint_has_the_byte_positions_of_each_connection(void **state)
 {
 	enum { MOST = 100 };
 	for (int round = 1; round <= 20; round++) {
@@ -296,7 +296,7 @@ int main(void)
 	    TEST(reused_addresses_are_another_connection),
 	    TEST(several_promises_of_one_socket_are_one_connection),
 	    TEST(inconsistent_transfers_are_not_matched),
-	    TEST(byte_positions_continue_in_a_later_window),
+	    TEST(checkpoint_has_the_byte_positions_of_each_connection),
 	    TEST(datagram_matches_the_newest_send),
 	    TEST(datagrams_within_one_process_are_no_requests),
 	};

@@ -47,7 +47,7 @@ def build_programs():
     return 'programs/arp.exe', 'programs/lwt_calls.exe'
 
 
-def program_behaves_as_without_a_recording(calls):
+def recording_changes_no_output_and_has_each_kind_of_promise(calls):
     plain = run(calls)
     assert run(calls, WEFT_TRACE='calls.weft') == plain and plain.count('\n') == 8, plain
     assert 'many: ' in plain and 'pending' in plain and 'threads: slept, dropped, ' in plain, plain
@@ -82,4 +82,4 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-library-') as scratch:
     os.chdir(scratch)
     built = [os.path.abspath(os.path.join('_build', 'default', program)) for program in build_programs()]
     lost_wakeup_is_found(built[0])
-    program_behaves_as_without_a_recording(built[1])
+    recording_changes_no_output_and_has_each_kind_of_promise(built[1])

@@ -40,7 +40,7 @@ def files():
     return sorted(glob.glob('s/runtime-*.ocaml/*.events'))
 
 
-def ocaml_trace_joins_the_weft_trace():
+def ocaml_fibers_and_os_threads_are_in_one_recording():
     """Fibers and OS thread are in one picture with the same times; no setting remains in the environment."""
     before = time.time_ns()
     generate('hang', '--count=1')
@@ -75,7 +75,7 @@ def lwt_is_recorded_like_eio():
     assert 'store.ml:12' in said and 'store.ml:40' not in said, said
 
 
-def user_settings_disable_the_events():
+def ocaml_events_are_off_if_the_user_sets_their_variables():
     for name in 'OCAML_RUNTIME_EVENTS_DIR', 'OCAML_RUNTIME_EVENTS_PRESERVE':
         assert record('hang', env={**os.environ, name: '.'}) == f'{name}=.\nevents: off\n'
         assert files() == []
@@ -88,7 +88,7 @@ def standby_program_writes_no_ring():
     assert files() == []
 
 
-def tight_limits_disable_the_events():
+def ocaml_events_are_off_if_limits_prevent_their_file():
     """If OCaml could not create its file, it would end the program."""
     for limit in '-f 20000', '-v 4000000':
         shutil.rmtree('s', ignore_errors=True)
@@ -104,13 +104,13 @@ def each_child_has_its_own_file():
     assert len(files()) == 2, files()
 
 
-def child_without_the_folder_continues():
+def child_without_access_to_the_trace_folder_continues():
     """The child can no longer reach the folder."""
     assert record('hang', 'fork', 'hidden') == 'events: on\npaused\n'
     assert len(files()) == 1, files()
 
 
-def killed_program_has_its_end_time():
+def trace_span_grows_until_a_kill_and_the_kill_is_reported():
     """The trace is followed while the program runs; after a kill, its end is the time of the kill."""
     shutil.rmtree('s', ignore_errors=True)
     with subprocess.Popen([weft, 'record', '-o', 's', '--', './runtime', 'hang', 'hang'], stdout=subprocess.PIPE,
@@ -143,6 +143,6 @@ with tempfile.TemporaryDirectory(prefix='weft-ocaml-record-') as folder:
         sys.exit(77)
     run('cc', '-O1', '-rdynamic', os.path.join(here, 'runtime.c'), '-o', 'runtime')
     generate('hang', '--count=1')
-    for test in (ocaml_trace_joins_the_weft_trace, lwt_is_recorded_like_eio, user_settings_disable_the_events, standby_program_writes_no_ring, tight_limits_disable_the_events, each_child_has_its_own_file, child_without_the_folder_continues,
-                 killed_program_has_its_end_time, overwrite_replaces_the_ocaml_trace):
+    for test in (ocaml_fibers_and_os_threads_are_in_one_recording, lwt_is_recorded_like_eio, ocaml_events_are_off_if_the_user_sets_their_variables, standby_program_writes_no_ring, ocaml_events_are_off_if_limits_prevent_their_file, each_child_has_its_own_file, child_without_access_to_the_trace_folder_continues,
+                 trace_span_grows_until_a_kill_and_the_kill_is_reported, overwrite_replaces_the_ocaml_trace):
         test()

@@ -55,7 +55,7 @@ def is_near(got, true, what):
         fail(f'{what}: {got} bytes, and {true} are true')
 
 
-def each_way_to_allocate_has_its_line_and_what_is_held(folder):
+def stats_have_allocated_and_held_bytes_of_each_way_to_allocate(folder):
     held = int(record(f'{folder}/ways', MEMORY))
     types, places = sums(f'{folder}/ways')
     ways = ['keep_session', 'use_aligned', 'use_memalign', 'use_posix', 'copy_text', 'fill_array', 'fill_table']
@@ -72,7 +72,7 @@ def each_way_to_allocate_has_its_line_and_what_is_held(folder):
     is_near(timer[0]['held_bytes'], held, f'held of the timer: {types}')
 
 
-def texts_and_stacks_have_bytes(folder):
+def memory_stats_stacks_and_picture_show_bytes(folder):
     text = run(WEFT, 'stats', '--memory', f'{folder}/ways')
     if not re.search(r'^estimated from \d+ samples, one in 16\.3 kB; \d+ samples were lost$', text, re.M):
         fail(f'no first line: {text}')
@@ -100,20 +100,20 @@ def babeltrace2_reads_the_packets(folder):
             fail(f'babeltrace2 prints no {name}')
 
 
-def saved_traces_have_the_same_sums(folder):
+def saved_trace_has_the_same_memory_sums(folder):
     run(WEFT, 'save', f'{folder}/ways', '-w', f'{folder}/saved')
     expect(run(WEFT, 'stats', '--memory', f'{folder}/saved'), run(WEFT, 'stats', '--memory', f'{folder}/ways'), 'saved sums')
     run(WEFT, 'save', '--scrub', f'{folder}/ways', '-w', f'{folder}/scrubbed')
     expect(len(run(WEFT, 'stats', '--memory', '--json', f'{folder}/scrubbed').splitlines()) > 3, True, 'scrubbed sums')
 
 
-def failing_realloc_keeps_the_old_memory(folder):
+def failed_realloc_leaves_the_old_block_counted_as_held(folder):
     held = int(record(f'{folder}/failing', MEMORY, 'failing'))
     _, places = sums(f'{folder}/failing')
     is_near(places['on_failure']['held_bytes'], held, f'{places}')
 
 
-def children_do_not_free_the_memory_of_their_parent(folder):
+def frees_in_child_processes_do_not_count_for_the_parent(folder):
     held = int(record(f'{folder}/forks', MEMORY, 'forks', memory='--memory=1K'))
     [parent] = [trace for trace in traces_in(f'{folder}/forks') if 'keep_session' in sums(trace)[1]]
     _, places = sums(parent)
@@ -121,7 +121,7 @@ def children_do_not_free_the_memory_of_their_parent(folder):
     expect('fill_zeroed' in places, False, 'allocations of the children in the trace of the parent')
 
 
-def full_file_keeps_the_ends_of_its_samples(folder):
+def full_file_of_memory_samples_still_records_frees(folder):
     """A trace has at most 16 MB of samples, and the program frees what it has sampled."""
     record(f'{folder}/full', MEMORY, 'many', memory='--memory=1K')
     _, places = sums(f'{folder}/full')
@@ -155,7 +155,7 @@ def growing_memory_of_ended_promises_is_a_finding(folder):
         fail(f'panels: {panels}')
 
 
-def nothing_is_patched_without_the_option(folder):
+def malloc_is_not_patched_without_the_memory_option(folder):
     plain = run(MEMORY, 'entries')
     expect(record(f'{folder}/off', MEMORY, 'entries', memory=None), plain, 'entries of malloc() in a recorded program')
     if record(f'{folder}/on', MEMORY, 'entries') == plain:
@@ -164,7 +164,7 @@ def nothing_is_patched_without_the_option(folder):
         fail('there are samples without --memory')
 
 
-def other_allocators_are_sampled_too(folder):
+def allocations_of_jemalloc_and_tcmalloc_are_sampled(folder):
     for library in ('libjemalloc.so.2', 'libtcmalloc_minimal.so.4'):
         path = next((f'{inner}/{library}' for inner in ('/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu')
                      if os.path.exists(f'{inner}/{library}')), None)
@@ -188,10 +188,10 @@ def wrong_options_are_refused(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        for test in (each_way_to_allocate_has_its_line_and_what_is_held, texts_and_stacks_have_bytes, babeltrace2_reads_the_packets,
-                     saved_traces_have_the_same_sums, failing_realloc_keeps_the_old_memory,
-                     children_do_not_free_the_memory_of_their_parent, full_file_keeps_the_ends_of_its_samples,
-                     growing_memory_of_ended_promises_is_a_finding, nothing_is_patched_without_the_option, other_allocators_are_sampled_too, wrong_options_are_refused):
+        for test in (stats_have_allocated_and_held_bytes_of_each_way_to_allocate, memory_stats_stacks_and_picture_show_bytes, babeltrace2_reads_the_packets,
+                     saved_trace_has_the_same_memory_sums, failed_realloc_leaves_the_old_block_counted_as_held,
+                     frees_in_child_processes_do_not_count_for_the_parent, full_file_of_memory_samples_still_records_frees,
+                     growing_memory_of_ended_promises_is_a_finding, malloc_is_not_patched_without_the_memory_option, allocations_of_jemalloc_and_tcmalloc_are_sampled, wrong_options_are_refused):
             print(test.__name__, flush=True)
             test(folder)
 

@@ -110,7 +110,7 @@ def saved_copy_contains_function_names(folder):
         fail('a copy has other samples')
 
 
-def stripped_program_is_named_by_exported_functions(folder):
+def samples_in_a_stripped_program_are_named_by_exported_functions(folder):
     program = shutil.copy(BLOCKS, f'{folder}/program')
     run('strip', program)
     record(folder, program)
@@ -153,7 +153,7 @@ def other_readers_accept_samples(folder):
         fail('babeltrace2 shows no sample')
 
 
-def block_until_the_end_is_certain(folder):
+def stall_until_the_end_of_a_killed_program_is_certain(folder):
     """The program is killed in its callback.  The samples show that its thread ran all the time."""
     record(folder, 'timeout', '2', BLOCKS, 'endless', status=124)
     is_named(f'{folder}/t', 'an endless block')
@@ -164,7 +164,7 @@ def block_until_the_end_is_certain(folder):
         fail(f'an endless block: {first}')
 
 
-def block_of_child_is_named(folder):
+def function_of_a_blocked_child_process_is_named(folder):
     """The shell is the command; its child is sampled.  The status is the command's."""
     record(folder, 'sh', '-c', f'{BLOCKS}; exit 7', status=7)
     is_named(f'{folder}/t', 'a block of a child')
@@ -250,7 +250,7 @@ def ordinary_user_may_sample(folder):
     is_named(f'{folder}/t', 'a block of an ordinary user')
 
 
-def traced_program_is_left_alone(folder):
+def program_under_a_debugger_is_not_sampled(folder):
     """A debugger has the program already: weft neither disturbs it nor finds anything."""
     if not shutil.which('strace'):
         print('not under a debugger: strace is not installed')
@@ -262,10 +262,10 @@ def traced_program_is_left_alone(folder):
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, stripped_program_is_named_by_exported_functions, joined_traces_keep_their_samples, weft_info_reads_traces_with_damaged_samples,
-             other_readers_accept_samples, block_until_the_end_is_certain, block_of_child_is_named, function_of_python_is_named, function_of_javascript_is_named,
+for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, samples_in_a_stripped_program_are_named_by_exported_functions, joined_traces_keep_their_samples, weft_info_reads_traces_with_damaged_samples,
+             other_readers_accept_samples, stall_until_the_end_of_a_killed_program_is_certain, function_of_a_blocked_child_process_is_named, function_of_python_is_named, function_of_javascript_is_named,
              short_callbacks_have_no_samples, all_runs_are_sampled_on_request, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
-             traced_program_is_left_alone):
+             program_under_a_debugger_is_not_sampled):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample
         try:
             with tempfile.TemporaryDirectory() as directory:

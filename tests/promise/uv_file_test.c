@@ -160,7 +160,7 @@ static void cancellation_leaks_no_descriptor(void **state)
 }
 
 /* The file is closed when its last operation has ended. */
-static void running_operation_keeps_its_file(void **state)
+static void file_stays_open_until_its_last_operation_ends(void **state)
 {
 	int before = open_descriptors();
 	struct weft_uv_file *file = opened(O_RDWR | O_CREAT);
@@ -253,7 +253,7 @@ int main(void)
 	    TEST(realpath_call_follows_symbolic_links),
 	    TEST(failed_file_call_has_the_error_of_the_system),
 	    TEST(cancellation_leaks_no_descriptor),
-	    TEST(running_operation_keeps_its_file),
+	    TEST(file_stays_open_until_its_last_operation_ends),
 	    TEST(destroy_ends_all_operations),
 	    TEST(failed_allocation_fails_promises_of_file_calls),
 	};

@@ -68,7 +68,7 @@ static void start_many(struct weft_promise **p, struct work *work, sem_t *go)
 	}
 }
 
-static void cancelled_work_does_not_run(void **state)
+static void work_cancelled_before_its_start_does_not_run(void **state)
 {
 	struct weft_promise *p[MANY];
 	struct work work[MANY];
@@ -141,7 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(getaddrinfo_resolves_an_address, begin, end),
 	    cmocka_unit_test_setup_teardown(work_runs_on_another_thread, begin, end),
-	    cmocka_unit_test_setup_teardown(cancelled_work_does_not_run, begin, end),
+	    cmocka_unit_test_setup_teardown(work_cancelled_before_its_start_does_not_run, begin, end),
 	    cmocka_unit_test_setup_teardown(destroy_waits_for_running_work, begin, end),
 	    cmocka_unit_test_setup_teardown(failed_allocation_fails_promises_of_work_and_getaddrinfo, begin, end),
 	};

@@ -124,7 +124,7 @@ static void get_along(struct weft_promise *p, int turns)
 
 /* The sendfile is cancelled, or its stream is closed: before its start, while it is on the pool, and while it waits for the peer.
  */
-static void cancelled_or_closed_sendfile_ends_early(void **state)
+static void cancel_or_close_ends_a_sendfile_and_closes_its_stream(void **state)
 {
 	for (int turns = 0; turns < 8; turns++) {
 		struct weft_promise *p = weft_uv_sendfile(to, file, 0, SIZE);
@@ -196,7 +196,7 @@ int main(void)
 	    TEST(file_is_sent_between_writes),
 	    TEST(sendfile_sends_a_file_of_proc),
 	    TEST(sendfile_during_a_write_is_refused),
-	    TEST(cancelled_or_closed_sendfile_ends_early),
+	    TEST(cancel_or_close_ends_a_sendfile_and_closes_its_stream),
 	    TEST(closed_peer_gets_nothing),
 	    TEST(destroy_ends_sendfile),
 	    TEST(failed_allocation_fails_the_promise_of_sendfile),

@@ -21,7 +21,7 @@ ROOT, WEFT, RECORDER, HOOK, FOLDER = (os.path.abspath(path) for path in sys.argv
 CC = {'i686': 'i686-linux-gnu-gcc', 'musl': 'musl-gcc', 'aarch64': 'aarch64-linux-gnu-gcc'}[WHERE]
 EVENTS = 60000
 CONDITIONS = ['daemon_closes_all_descriptors', 'recording_keeps_descriptor_numbers', 'write_at_2_gib_has_the_same_result_while_recording', 'truncated_trace_files_do_not_stop_the_program', 'replaced_trace_files_do_not_stop_the_program', 'sigbus_handler_set_before_recording_is_called',
-              'children_of_each_call_have_their_exit_status', 'recording_children_exit_with_status_0', 'exec_itself', 'small_stacks', 'signals_interrupt_every_call', 'file_size_limit_set_while_recording_is_kept',
+              'children_of_each_call_have_their_exit_status', 'recording_children_exit_with_status_0', 'exec_itself', 'small_stacks', 'signals_interrupt_every_call', 'file_size_limit_ends_the_program_only_for_its_own_writes',
               'ordinary_work', 'growing files']
 FLAGS = ['-std=c11', '-D_GNU_SOURCE', '-O2', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter', '-ffunction-sections',
          '-I' + os.path.join(ROOT, 'include'), '-I' + os.path.join(ROOT, 'src')]
@@ -60,7 +60,7 @@ def test_recorded_program_prints_the_same_and_has_every_event(folder, name, libr
     print(f'{name}: {info.get("events")} events\n{got.stdout}', end='')
 
 
-def test_program_of_32_bits_runs_beside_a_64_bit_library(folder):
+def test_program_of_32_bits_runs_with_a_64_bit_library_preloaded(folder):
     """If the library is preloaded into a program of another architecture, the loader prints an error, and the program runs on."""
     plain = os.path.join(folder, 'plain')
     for library in RECORDER, HOOK:
@@ -76,7 +76,7 @@ def test_program_of_32_bits_runs_beside_a_64_bit_library(folder):
     check(got.returncode == 0 and 'many-off_t-32' in got.stderr and '32-bit' not in got.stderr, 'weft record, a recorder of its own', got)
 
 
-def test_plugin_of_a_musl_program_records(folder, sources):
+def test_plugin_of_a_musl_program_records_only_with_dynamic_tls(folder, sources):
     """musl has no static TLS for libraries that are loaded while a program runs, so the recorder of a plugin has to be built with WEFT_TLS_DYNAMIC."""
     plugin = os.path.join(folder, 'plugin.c')
     with open(plugin, 'w', encoding='utf-8') as file:
@@ -155,7 +155,7 @@ def main():
             compile_to(library, *SHARED, *sources)
             test_recorded_program_prints_the_same_and_has_every_event(folder, 'musl', linked)
             test_recorded_program_prints_the_same_and_has_every_event(folder, 'musl-static', ['-static', *sources])
-            test_plugin_of_a_musl_program_records(folder, sources)
+            test_plugin_of_a_musl_program_records_only_with_dynamic_tls(folder, sources)
         else:
             plain = os.path.join(folder, 'plain')
             with open(plain + '.c', 'w', encoding='utf-8') as source:
@@ -169,7 +169,7 @@ def main():
             compile_to(library, LARGE, *SHARED, *sources)
             test_recorded_program_prints_the_same_and_has_every_event(folder, 'off_t-32', linked)
             test_recorded_program_prints_the_same_and_has_every_event(folder, 'off_t-64', linked, LARGE)
-            test_program_of_32_bits_runs_beside_a_64_bit_library(folder)
+            test_program_of_32_bits_runs_with_a_64_bit_library_preloaded(folder)
     print('\n'.join(wrong))
     return 1 if wrong else 0
 

@@ -487,7 +487,7 @@ static void exit_in_an_os_thread_ends_the_process(void)
 	pthread_exit(NULL);
 }
 
-static void unshare_needs_a_single_os_thread(void)
+static void unshare_has_the_same_result_while_recording(void)
 {
 	/* The call succeeds only in a process with a single OS thread, so it fails if the recorder has made another one. */
 	int status = unshare(CLONE_NEWUSER);
@@ -618,7 +618,7 @@ static void write_at_2_gib_has_the_same_result_while_recording(void)
 	unlink("large");
 }
 
-static void file_size_limit_set_while_recording_is_kept(void)
+static void file_size_limit_ends_the_program_only_for_its_own_writes(void)
 {
 	struct rlimit limit = {100, RLIM_INFINITY};
 	record(100);
@@ -694,11 +694,12 @@ static const struct {
     CONDITION(unhandled_bus_error_kills_the_program), CONDITION(sent_bus_signal_kills_the_program),
     CONDITION(ignored_bus_signal_stays_ignored), CONDITION(children_of_each_call_have_their_exit_status),
     CONDITION(recording_children_exit_with_status_0), CONDITION(exec_itself), CONDITION(exit_in_an_os_thread_ends_the_process),
-    CONDITION(unshare_needs_a_single_os_thread), CONDITION(recording_continues_after_chroot),
+    CONDITION(unshare_has_the_same_result_while_recording), CONDITION(recording_continues_after_chroot),
     CONDITION(recording_continues_in_new_namespaces), CONDITION(small_stacks), CONDITION(cancelled_threads),
     CONDITION(signals_interrupt_every_call), CONDITION(ordinary_work),
-    CONDITION(write_at_2_gib_has_the_same_result_while_recording), CONDITION(file_size_limit_set_while_recording_is_kept),
-    CONDITION(disk_vanishes), CONDITION(print), CONDITION(wait_for_input), CONDITION(print_whether_recorded)};
+    CONDITION(write_at_2_gib_has_the_same_result_while_recording),
+    CONDITION(file_size_limit_ends_the_program_only_for_its_own_writes), CONDITION(disk_vanishes), CONDITION(print),
+    CONDITION(wait_for_input), CONDITION(print_whether_recorded)};
 
 int main(int argc, char **argv)
 {

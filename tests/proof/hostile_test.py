@@ -267,7 +267,7 @@ for name in subprocess.run([program], capture_output=True, text=True, check=True
     condition(name, may_refuse=name in ('children_of_each_call_have_their_exit_status', 'exec_itself'))
 condition('growing files', ['ordinary_work'], ',mode=grow')
 condition('growing files truncated', ['truncated_trace_files_do_not_stop_the_program'], ',mode=grow,size=64M')
-condition('growing files after a limit', ['file_size_limit_set_while_recording_is_kept'], ',mode=grow')
+condition('growing files after a limit', ['file_size_limit_ends_the_program_only_for_its_own_writes'], ',mode=grow')
 for limit in ('as', 'core', 'data', 'fsize', 'locks', 'memlock', 'msgqueue', 'nice', 'nofile', 'nproc', 'rss', 'rtprio', 'rttime', 'sigpending'):
     # These are the lowest limits with which the program itself starts; all others are 0.  Another user runs it, because some limits do not apply to root.
     least = {'as': 9000000, 'data': 1000000, 'nofile': 4}.get(limit, 0)

@@ -160,7 +160,7 @@ static void bytes_queued_in_the_kernel_count_as_sent(void **state)
 	close(answers);
 }
 
-static void unix_sockets_and_pipes_have_inodes(void **state)
+static void unix_socket_and_pipe_ends_are_matched_by_inodes(void **state)
 {
 	struct weft_positions at[2];
 	int fds[2];
@@ -198,7 +198,7 @@ static void known_byte_positions_are_recorded_again(void **state)
 	close(fds[1]);
 }
 
-static void other_descriptors_are_not_recorded(void **state)
+static void descriptor_without_a_connection_is_not_recorded(void **state)
 {
 	struct weft_positions at = {.sent = 1, .received = 2};
 	int file = open("/dev/null", O_RDWR), alone = socket(AF_INET, SOCK_STREAM, 0), datagrams = socket(AF_INET, SOCK_DGRAM, 0);
@@ -277,9 +277,9 @@ int main(void)
 	    TEST(tcp_positions_come_from_the_kernel),
 	    TEST(ipv6_positions_come_from_the_kernel),
 	    TEST(bytes_queued_in_the_kernel_count_as_sent),
-	    TEST(unix_sockets_and_pipes_have_inodes),
+	    TEST(unix_socket_and_pipe_ends_are_matched_by_inodes),
 	    TEST(known_byte_positions_are_recorded_again),
-	    TEST(other_descriptors_are_not_recorded),
+	    TEST(descriptor_without_a_connection_is_not_recorded),
 	    TEST(both_ends_record_the_same_datagram),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
