@@ -102,7 +102,7 @@ def test_plugin_of_a_musl_program_records_only_with_dynamic_tls(folder, sources)
 # Tests that may fail because qemu-user differs from Linux, with the difference.
 OF_THE_EMULATOR = {
     'test_creation_has_its_site': 'a process is called qemu-aarch64',
-    'test_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
+    'test_child_of_a_fork_without_handlers_does_not_record': 'MADV_WIPEONFORK is accepted and does nothing',
     'test_long_iterations_have_their_cpu_times': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
     'test_recorded_iterations_without_resume_are_limited': 'PR_GET_SECCOMP is unknown, and so nothing is asked of processor time',
 }

@@ -125,7 +125,7 @@ static void on_fault(int number)
 
 /* The text of the label is in memory without access, so a handler of SIGSEGV runs while the event is being written, and fills the
  * packet. */
-static void test_handler_filling_the_packet_loses_the_rest(void **state)
+static void test_events_of_a_handler_beyond_the_packet_are_counted_as_lost(void **state)
 {
 	enum { PACKET = 4096, LATER = 2000 };
 	static uint64_t buffer[16384];
@@ -222,7 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_handler_interrupting_a_reservation_keeps_both_events),
 	    TEST(test_events_lost_in_handlers_are_counted),
-	    TEST(test_handler_filling_the_packet_loses_the_rest),
+	    TEST(test_events_of_a_handler_beyond_the_packet_are_counted_as_lost),
 	    TEST(test_events_of_signal_handlers_are_recorded),
 	    TEST(test_program_signals_are_unblocked_again),
 	};

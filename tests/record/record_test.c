@@ -371,7 +371,7 @@ static void test_growing_trace_in_a_buffer_keeps_the_oldest_events(void **state)
 	forget(&r);
 }
 
-static void test_caller_buffer_is_used(void **state)
+static void test_ring_in_a_caller_buffer_is_readable_while_recording(void **state)
 {
 	static uint64_t buffer[8192];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer});
@@ -400,7 +400,7 @@ static uint64_t fake_clock(void)
 	return ticks;
 }
 
-static void test_large_and_negative_clock_steps_are_kept(void **state)
+static void test_large_clock_step_is_kept_and_negative_step_becomes_zero(void **state)
 {
 	const uint64_t times[] = {1000, 1001, 1001 + ((uint64_t)1 << 29), (uint64_t)1 << 32, ((uint64_t)1 << 32) + 1,
 	    (uint64_t)1 << 45, ((uint64_t)1 << 45) - 77, ((uint64_t)1 << 45) + 1};
@@ -567,7 +567,7 @@ static int compare_ids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void test_short_threads_reuse_streams(void **state)
+static void test_thread_reuses_the_packets_of_an_ended_thread(void **state)
 {
 	start((struct weft_record_options){.size_bytes = 1 << 20});
 	for (int i = 0; i < 20; i++) {
@@ -643,7 +643,7 @@ static void test_stop_releases_space_of_idle_threads(void **state)
 	forget(&r);
 }
 
-static void test_thread_without_a_stream_counts_losses(void **state)
+static void test_events_of_a_thread_without_a_stream_are_counted_as_lost(void **state)
 {
 	static uint64_t buffer[4096];
 	start((struct weft_record_options){.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 4});
@@ -654,7 +654,7 @@ static void test_thread_without_a_stream_counts_losses(void **state)
 	forget(&r);
 }
 
-static void test_fork_child_does_not_record(void **state)
+static void test_fork_child_records_only_after_its_own_start(void **state)
 {
 	start((struct weft_record_options){0});
 	weft_await(1, 2);
@@ -687,7 +687,7 @@ static void test_fork_child_does_not_record(void **state)
 	forget(&r);
 }
 
-static void test_fork_without_handlers_does_not_record(void **state)
+static void test_child_of_a_fork_without_handlers_does_not_record(void **state)
 {
 	start((struct weft_record_options){0});
 	weft_await(1, 2);
@@ -725,7 +725,7 @@ static void test_full_disk_fails_the_start(void **state)
 }
 
 /* If no further file can be created, a growing trace counts all further events as lost. */
-static void test_disk_filling_up_loses_the_rest(void **state)
+static void test_events_after_the_disk_is_full_are_counted_as_lost(void **state)
 {
 	pid_t child = fork();
 	if (child == 0) {
@@ -956,7 +956,7 @@ static uint64_t deadly_clock(void)
 	return ++ticks;
 }
 
-static void test_kill_at_any_clock_reading_is_readable(void **state)
+static void test_trace_of_a_program_killed_at_any_clock_reading_is_readable(void **state)
 {
 	enum { EVENTS = 900, START = 40, SPAN = 50 };
 	const struct weft_record_options modes[] = {
@@ -1211,7 +1211,7 @@ static void test_repeated_start_and_stop_work(void **state)
 
 /* ---- Texts ---- */
 
-static void test_long_and_invalid_texts_are_kept(void **state)
+static void test_long_text_is_cut_and_invalid_utf_8_is_kept(void **state)
 {
 	static char big[100000];
 	memset(big, 'x', sizeof big - 1);
@@ -1429,30 +1429,30 @@ int main(int argc, char **argv)
 	    TEST(test_full_ring_keeps_the_newest_events),
 	    TEST(test_full_growing_trace_keeps_the_oldest_events),
 	    TEST(test_growing_trace_in_a_buffer_keeps_the_oldest_events),
-	    TEST(test_caller_buffer_is_used),
-	    TEST(test_large_and_negative_clock_steps_are_kept),
+	    TEST(test_ring_in_a_caller_buffer_is_readable_while_recording),
+	    TEST(test_large_clock_step_is_kept_and_negative_step_becomes_zero),
 	    TEST(test_packet_headers_have_the_time_of_day),
 	    TEST(test_badly_measured_clock_frequency_is_corrected_by_wall_time),
 	    TEST(test_packet_is_locked_before_reuse),
-	    TEST(test_short_threads_reuse_streams),
+	    TEST(test_thread_reuses_the_packets_of_an_ended_thread),
 	    TEST(test_stop_releases_space_of_idle_threads),
-	    TEST(test_thread_without_a_stream_counts_losses),
+	    TEST(test_events_of_a_thread_without_a_stream_are_counted_as_lost),
 	    TEST(test_threads_without_a_stream_get_different_ids),
-	    TEST(test_fork_child_does_not_record),
-	    TEST(test_fork_without_handlers_does_not_record),
+	    TEST(test_fork_child_records_only_after_its_own_start),
+	    TEST(test_child_of_a_fork_without_handlers_does_not_record),
 	    TEST(test_full_disk_fails_the_start),
-	    TEST(test_disk_filling_up_loses_the_rest),
+	    TEST(test_events_after_the_disk_is_full_are_counted_as_lost),
 	    TEST(test_damaged_packets_are_skipped),
 	    TEST(test_nonzero_bytes_between_packets_are_reported),
 	    TEST(test_pages_missing_on_disk_are_noticed),
-	    TEST(test_kill_at_any_clock_reading_is_readable),
+	    TEST(test_trace_of_a_program_killed_at_any_clock_reading_is_readable),
 	    TEST(test_killed_program_leaves_its_events),
 	    TEST(test_long_iterations_have_their_cpu_times),
 	    TEST(test_short_iterations_are_not_recorded),
 	    TEST(test_recorded_iterations_without_resume_are_limited),
 	    TEST(test_fatal_signal_is_recorded),
 	    TEST(test_repeated_start_and_stop_work),
-	    TEST(test_long_and_invalid_texts_are_kept),
+	    TEST(test_long_text_is_cut_and_invalid_utf_8_is_kept),
 	    TEST(test_errno_is_preserved),
 	    TEST(test_ring_repeats_pending_promises),
 	    TEST(test_pending_promises_of_both_lists_are_recorded),

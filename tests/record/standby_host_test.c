@@ -58,7 +58,7 @@ static int stand_by(void **state)
 	return 0;
 }
 
-static void request_carried_out_by_the_host_does_not_stop_the_recording(void **state)
+static void event_before_the_host_answers_does_not_stop_the_recording(void **state)
 {
 	struct weft_record_options options = {0};
 	unsigned stacks = 0;
@@ -82,7 +82,7 @@ static void request_carried_out_by_the_host_does_not_stop_the_recording(void **s
 	assert_false(weft_is_on());
 }
 
-static void request_during_the_start_of_a_recording_is_answered(void **state)
+static void stop_request_during_the_start_is_answered_after_the_start(void **state)
 {
 	struct weft_record_options options = {0};
 	unsigned stacks = 0;
@@ -101,8 +101,8 @@ static void request_during_the_start_of_a_recording_is_answered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(request_carried_out_by_the_host_does_not_stop_the_recording),
-	    cmocka_unit_test(request_during_the_start_of_a_recording_is_answered),
+	    cmocka_unit_test(event_before_the_host_answers_does_not_stop_the_recording),
+	    cmocka_unit_test(stop_request_during_the_start_is_answered_after_the_start),
 	};
 	return cmocka_run_group_tests(tests, stand_by, NULL);
 }

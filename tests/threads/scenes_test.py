@@ -23,7 +23,7 @@ def record(name, folder, out=b'done\n'):
     return recording
 
 
-def test_small_threaded_programs_become_the_expected_promises(folder):
+def test_recorded_threads_have_the_expected_sleeps_work_and_promises(folder):
     # Each kind of sleep is recorded as a sleep, and the time between sleeps as work.
     recording = record('ways', folder)
     trace = recording.trace('thread_scenes')
@@ -113,4 +113,4 @@ def test_small_threaded_programs_become_the_expected_promises(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-base-') as place:
-    test_small_threaded_programs_become_the_expected_promises(place)
+    test_recorded_threads_have_the_expected_sleeps_work_and_promises(place)

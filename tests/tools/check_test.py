@@ -63,7 +63,7 @@ class Check(unittest.TestCase):
         self.assertIn('here it is', said)
         self.assertEqual(said.splitlines()[-1], '2 passed, 1 failed')
 
-    def test_check_passes_and_names_a_test_that_fails_only_once(self):
+    def test_check_passes_and_names_a_test_failing_only_once(self):
         self.script('other', f'test -e {self.root}/again || {{ touch {self.root}/again; false; }}')
         said = self.check('gcc')
         self.assertIn('unsteady, passed alone: ', said)
@@ -82,7 +82,7 @@ class Check(unittest.TestCase):
         self.assertIn('this sentence', said)
         self.assertEqual(said.splitlines()[-1], '0 passed, 1 failed')
 
-    def test_clang_tidy_reads_each_source_once(self):
+    def test_tidy_step_passes_after_the_source_is_corrected(self):
         os.mkdir(os.path.join(self.root, 'src'))
         self.write('meson.build', MESON + "static_library('code', 'src/code.c')\n")
         self.write('.clang-tidy', "Checks: '-*,bugprone-branch-clone'\nWarningsAsErrors: '*'\n")

@@ -132,7 +132,7 @@ def llvm_is_found_with_any_version():
         assert system.run(find, 'clang') == (0, f'{folder}/clang\n')
 
 
-def no_file_names_a_tool_with_a_version():
+def no_script_names_an_llvm_tool_with_a_version():
     """Only tools/packages may name a version, as an alternative."""
     files = subprocess.run(['git', '-C', SOURCE, 'ls-files', 'tools', 'tests', 'apps', 'Makefile', 'meson.build', 'debian'],
                            stdout=subprocess.PIPE, text=True, check=False).stdout.split()
@@ -191,7 +191,7 @@ def recipes_name_the_packages_of_each_family():
         assert {'cairo', 'glib2', 'libuv', 'zlib'} <= set(result.stdout.split()) and not {'glib2-devel', 'gcc', 'meson', 'clang'} & set(result.stdout.split()), result.stdout
 
 
-def check_distribution_refuses_what_it_does_not_know():
+def check_distribution_refuses_unknown_words_and_skips_without_root():
     """A misspelt --kept would take an hour.  Without root, or outside of a checkout, the check is skipped, in whatever order its words are."""
     with tempfile.TemporaryDirectory() as folder:
         system = System(folder)
@@ -203,7 +203,7 @@ def check_distribution_refuses_what_it_does_not_know():
             assert got == status and (status == 2) == said.startswith('usage: '), (words, got, said)
 
 
-def adapters_compile_where_functions_are_macros():
+def glib_adapters_compile_if_glib_functions_are_macros():
     """GLib defines some functions as macros as well, from version to version more."""
     flags = subprocess.run(['pkg-config', '--cflags', 'gio-unix-2.0'], stdout=subprocess.PIPE, text=True, check=False)
     if flags.returncode:
@@ -243,8 +243,8 @@ def command_compiles_with_musl():
         assert compiled > 35, f'only {compiled} of {len(sources)} files compile'
 
 
-for test in (install_uses_the_package_manager_of_each_distribution, one_of_several_alternative_packages_suffices, llvm_is_found_with_any_version, no_file_names_a_tool_with_a_version,
-             build_dependencies_are_installed, documented_groups_suffice, recipes_name_the_packages_of_each_family, check_distribution_refuses_what_it_does_not_know,
-             adapters_compile_where_functions_are_macros, command_compiles_with_musl):
+for test in (install_uses_the_package_manager_of_each_distribution, one_of_several_alternative_packages_suffices, llvm_is_found_with_any_version, no_script_names_an_llvm_tool_with_a_version,
+             build_dependencies_are_installed, documented_groups_suffice, recipes_name_the_packages_of_each_family, check_distribution_refuses_unknown_words_and_skips_without_root,
+             glib_adapters_compile_if_glib_functions_are_macros, command_compiles_with_musl):
     test()
     print('ok', test.__name__)

@@ -21,7 +21,7 @@ class Opens(unittest.TestCase):
             got = subprocess.run([sys.executable, CHECK, root], capture_output=True, text=True, check=False)
             return got.returncode, 'src/session/new.c: opens 1 names' in got.stdout
 
-    def test_code_that_opens_a_file_by_name_is_reported(self):
+    def test_code_opening_a_file_by_name_is_reported(self):
         for line in WRONG:
             self.assertEqual(self.check(line), (1, True), line)
 
