@@ -69,7 +69,7 @@ def assert_domains_joined(path):
     assert '#0 domain 0' in info and '#1 domain 1' in info, info
 
 
-def garbage_collections_are_named_as_cause(folder):
+def garbage_collection_is_named_as_the_cause_of_a_stall(folder):
     path = os.path.join(folder, 'garbage.events')
     subprocess.run([generator, 'garbage', path], check=True, timeout=60)
     said = run('explain', path, status=1)
@@ -112,7 +112,7 @@ def fibers_of(path):
     return sorted(found)
 
 
-def fxt_has_the_same_fibers(folder):
+def fxt_trace_has_the_same_fibers_as_the_runtime_events(folder):
     """A trace of eio-trace has the same fibers as the runtime events; weft info lists the details that it lacks."""
     for name in 'hang', 'cancelled', 'domains', 'pipeline':
         data = os.path.join(shared, 'ocaml-lab', 'data', name)
@@ -179,5 +179,5 @@ def unknown_input_is_reported(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-eio-') as folder:
-    for test in real_recordings, generated, garbage_collections_are_named_as_cause, fxt_has_the_same_fibers, gzip_trace_is_read_like_the_original, unknown_input_is_reported:
+    for test in real_recordings, generated, garbage_collection_is_named_as_the_cause_of_a_stall, fxt_trace_has_the_same_fibers_as_the_runtime_events, gzip_trace_is_read_like_the_original, unknown_input_is_reported:
         test(folder)

@@ -187,7 +187,7 @@ static void open_trace_survives_file_changes(void **state)
 
 /* Another process truncates and extends a file while the trace is opened.  The reader gets no signal, and no more events than
  * were recorded. */
-static void shrinking_files_cause_no_signal(void **state)
+static void file_truncated_while_opened_raises_no_signal_in_the_reader(void **state)
 {
 	enum { TIMES = 300 };
 	start((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 1 << 20});
@@ -212,7 +212,7 @@ static void shrinking_files_cause_no_signal(void **state)
 	assert_true(WIFSIGNALED(status));
 }
 
-static void special_and_image_files_have_a_fingerprint(void **state)
+static void image_file_has_a_fingerprint_and_special_file_has_none(void **state)
 {
 	static uint64_t buffer[4096];
 	assert_int_equal(weft_trace_fingerprint("-"), 0);
@@ -245,8 +245,8 @@ int main(void)
 	    TEST(new_file_events_change_the_fingerprint),
 	    TEST(trace_of_a_killed_program_is_no_longer_recorded),
 	    TEST(open_trace_survives_file_changes),
-	    TEST(shrinking_files_cause_no_signal),
-	    TEST(special_and_image_files_have_a_fingerprint),
+	    TEST(file_truncated_while_opened_raises_no_signal_in_the_reader),
+	    TEST(image_file_has_a_fingerprint_and_special_file_has_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

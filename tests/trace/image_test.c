@@ -210,7 +210,7 @@ static void definitions_that_fill_a_page_continue_in_the_next(void **state)
 	assert_int_equal(seen.skipped, 0);
 }
 
-static void packet_with_an_invalid_size_is_refused(void **state)
+static void start_with_an_invalid_packet_size_is_refused(void **state)
 {
 	struct weft_record_options options = {.buffer = ring, .buffer_bytes = sizeof ring, .packet_bytes = 100};
 	assert_int_equal(weft_start(&options), WEFT_EINVAL);
@@ -295,7 +295,7 @@ static void newest_of_several_rings_in_memory_is_read(void **state)
 }
 
 /* Two buffers in one file, as cat writes them: the file starts with a packet, like the file of a trace. */
-static void file_of_two_adjacent_buffers_has_two_rings(void **state)
+static void newest_ring_in_a_file_of_two_buffers_is_read(void **state)
 {
 	for (int newest = 0; newest < 2; newest++) {
 		static unsigned char image[2 * sizeof ring];
@@ -316,7 +316,7 @@ static void file_of_two_adjacent_buffers_has_two_rings(void **state)
 }
 
 /* Memory may contain a packet header without a UUID, because the recorder builds each header on its stack. */
-static void unfinished_header_is_no_ring(void **state)
+static void packet_header_without_a_uuid_is_not_reported_as_a_ring(void **state)
 {
 	static _Alignas(8) unsigned char image[2 * sizeof ring];
 	record(ring, sizeof ring, "name", 100, PAGE);
@@ -329,7 +329,7 @@ static void unfinished_header_is_no_ring(void **state)
 }
 
 /* The UUID of the newest packet is damaged: this packet alone is no ring. */
-static void single_packet_is_no_ring(void **state)
+static void packet_with_another_uuid_is_left_out_and_noted(void **state)
 {
 	unsigned char *image = calloc(2, sizeof ring);
 	assert_non_null(image);
@@ -351,7 +351,7 @@ static void single_packet_is_no_ring(void **state)
 }
 
 /* After a restart of the machine, a new ring overlaps an old ring, and some pages of the old one remain. */
-static void pages_of_an_old_ring_below_a_new_ring_are_ignored(void **state)
+static void remaining_pages_of_an_overwritten_ring_are_noted_but_not_read(void **state)
 {
 	enum { SIZE = 2 * PAGES * PAGE, NEW = PAGES / 4 };
 	unsigned char *image = calloc(1, SIZE);
@@ -368,7 +368,7 @@ static void pages_of_an_old_ring_below_a_new_ring_are_ignored(void **state)
 	free(image);
 }
 
-static void torn_packet_loses_only_itself(void **state)
+static void damaged_packet_of_a_ring_loses_only_its_own_events(void **state)
 {
 	unsigned char *image = malloc(sizeof ring + 128);
 	assert_non_null(image);
@@ -406,7 +406,7 @@ static void torn_packet_loses_only_itself(void **state)
 }
 
 /* The header of a packet may claim any size; the reader copies only existing bytes. */
-static void header_of_huge_packet_allocates_little(void **state)
+static void packets_with_huge_claimed_sizes_are_skipped(void **state)
 {
 	int fd = make_file();
 	record(ring, sizeof ring, "much", 100, PAGE);
@@ -432,7 +432,7 @@ static void header_of_huge_packet_allocates_little(void **state)
 
 /* ---- Files ---- */
 
-static void holes_of_a_sparse_file_are_not_searched(void **state)
+static void ring_in_a_sparse_file_of_64_gib_is_read(void **state)
 {
 	const uint64_t size = (uint64_t)64 << 30;
 	int fd = make_file();
@@ -519,7 +519,7 @@ static void ring_across_segments_of_a_core_dump_is_read(void **state)
 }
 
 /* Opens core dumps whose headers have wrong values. */
-static void damaged_core_dump_is_read_or_refused_with_a_reason(void **state)
+static void damaged_core_dump_does_not_crash_the_reader(void **state)
 {
 	enum { SIZE = 1 << 16 };
 	unsigned char *image = malloc(SIZE);
@@ -653,19 +653,19 @@ int main(void)
 	    cmocka_unit_test(ring_is_found_at_every_offset),
 	    cmocka_unit_test(ring_in_scattered_pages_is_read),
 	    cmocka_unit_test(definitions_that_fill_a_page_continue_in_the_next),
-	    cmocka_unit_test(packet_with_an_invalid_size_is_refused),
+	    cmocka_unit_test(start_with_an_invalid_packet_size_is_refused),
 	    cmocka_unit_test(duplicate_packets_are_read_once),
 	    cmocka_unit_test_setup_teardown(newest_of_several_rings_in_memory_is_read, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(file_of_two_adjacent_buffers_has_two_rings, set_up, tear_down),
-	    cmocka_unit_test(unfinished_header_is_no_ring),
-	    cmocka_unit_test(single_packet_is_no_ring),
-	    cmocka_unit_test(pages_of_an_old_ring_below_a_new_ring_are_ignored),
-	    cmocka_unit_test(torn_packet_loses_only_itself),
-	    cmocka_unit_test_setup_teardown(header_of_huge_packet_allocates_little, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(holes_of_a_sparse_file_are_not_searched, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(newest_ring_in_a_file_of_two_buffers_is_read, set_up, tear_down),
+	    cmocka_unit_test(packet_header_without_a_uuid_is_not_reported_as_a_ring),
+	    cmocka_unit_test(packet_with_another_uuid_is_left_out_and_noted),
+	    cmocka_unit_test(remaining_pages_of_an_overwritten_ring_are_noted_but_not_read),
+	    cmocka_unit_test(damaged_packet_of_a_ring_loses_only_its_own_events),
+	    cmocka_unit_test_setup_teardown(packets_with_huge_claimed_sizes_are_skipped, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(ring_in_a_sparse_file_of_64_gib_is_read, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(image_without_a_ring_is_refused, set_up, tear_down),
 	    cmocka_unit_test_setup_teardown(ring_across_segments_of_a_core_dump_is_read, set_up, tear_down),
-	    cmocka_unit_test(damaged_core_dump_is_read_or_refused_with_a_reason),
+	    cmocka_unit_test(damaged_core_dump_does_not_crash_the_reader),
 	    cmocka_unit_test(hung_process_is_read),
 	    cmocka_unit_test(process_without_a_ring_is_refused),
 	};

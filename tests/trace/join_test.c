@@ -518,7 +518,7 @@ static void clocks_of_two_hosts_are_aligned_by_messages(void **state)
 }
 
 /* Bytes that were written before the recording of the connection, and that the peer reads during it, do not count as lost. */
-static void bytes_before_the_first_record_are_no_loss(void **state)
+static void bytes_written_before_the_recording_do_not_count_as_lost(void **state)
 {
 	record_two_hosts("tcp 10.0.0.2:80 10.0.0.1:4000 0", 0, 5);
 	struct weft_trace *trace = join(2);
@@ -578,7 +578,7 @@ static void record_silence(void)
 }
 
 /* The finding is about the end of the connection that owes the answer, and names the end that waits for it. */
-static void unanswered_request_is_reported_for_the_end_that_owes_it(void **state)
+static void finding_about_an_unanswered_request_names_the_waiting_end(void **state)
 {
 	record_silence();
 	struct weft_trace *trace = join(2);
@@ -658,7 +658,7 @@ static void failed_join_leaves_its_parts_unchanged(void **state)
 	weft_trace_close(parts[1]);
 }
 
-static void promise_ids_too_large_for_a_joined_trace_are_reported(void **state)
+static void events_with_ids_too_large_for_a_joined_trace_are_skipped(void **state)
 {
 	struct weft_event ev[16];
 	record_one(0, "client", "here", 0);
@@ -675,7 +675,7 @@ static void promise_ids_too_large_for_a_joined_trace_are_reported(void **state)
 }
 
 /* Processes with the same name get their process ids as numbers; a long name is cut in front of labels. */
-static void joined_processes_of_equal_name_get_distinct_names(void **state)
+static void joined_processes_of_equal_name_get_their_pid_in_the_name(void **state)
 {
 	static const char *const names[] = {"shell", "shell", "a name that is much longer than any name of a process"};
 	struct weft_event ev[16];
@@ -787,12 +787,12 @@ int main(void)
 	    cmocka_unit_test(process_in_a_joined_trace_ends_when_its_recording_ends),
 	    cmocka_unit_test_setup_teardown(traces_with_one_clock_need_no_wall_clock, set_up, tear_down),
 	    cmocka_unit_test(clocks_of_two_hosts_are_aligned_by_messages),
-	    cmocka_unit_test(bytes_before_the_first_record_are_no_loss),
-	    cmocka_unit_test(unanswered_request_is_reported_for_the_end_that_owes_it),
+	    cmocka_unit_test(bytes_written_before_the_recording_do_not_count_as_lost),
+	    cmocka_unit_test(finding_about_an_unanswered_request_names_the_waiting_end),
 	    cmocka_unit_test(hosts_whose_clocks_cannot_be_aligned_are_not_joined),
 	    cmocka_unit_test(failed_join_leaves_its_parts_unchanged),
-	    cmocka_unit_test(promise_ids_too_large_for_a_joined_trace_are_reported),
-	    cmocka_unit_test(joined_processes_of_equal_name_get_distinct_names),
+	    cmocka_unit_test(events_with_ids_too_large_for_a_joined_trace_are_skipped),
+	    cmocka_unit_test(joined_processes_of_equal_name_get_their_pid_in_the_name),
 	    cmocka_unit_test(kernel_events_of_each_joined_trace_are_kept),
 	    cmocka_unit_test(joined_events_are_sorted_by_time),
 	    cmocka_unit_test(join_survives_failed_allocations),

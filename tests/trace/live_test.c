@@ -111,7 +111,7 @@ static void busy_ring_is_copied_without_gaps(void **state)
 		}
 }
 
-static void all_streams_end_at_the_same_time(void **state)
+static void all_streams_of_a_copied_ring_end_at_the_same_moment(void **state)
 {
 	struct weft_record_options options = {.buffer = buffer, .buffer_bytes = sizeof buffer, .packets = 16, .streams = 2};
 	pthread_t thread;
@@ -445,7 +445,7 @@ static void record_one(void)
 	weft_stop();
 }
 
-static void bytes_after_the_end_of_a_trace_are_counted(void **state)
+static void packet_of_another_trace_after_the_end_is_skipped(void **state)
 {
 	enum { TAIL = 1000 };
 	static _Alignas(8) unsigned char both[sizeof buffer + TAIL];
@@ -517,7 +517,7 @@ static void read_in_memory(const void *bytes, size_t size)
 }
 
 /* The reader gets a trace that is cut, or that is followed by other bytes; the page behind these bytes is unreadable. */
-static void no_byte_after_the_end_is_read(void **state)
+static void reader_of_a_trace_in_memory_reads_no_byte_after_its_end(void **state)
 {
 	enum { PAGE = 4096, ROOM = 16 * PAGE, TAIL = 200 };
 	static const char *const names[] = {"definitions-0", "stream-0-0"};
@@ -552,7 +552,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	    TEST(busy_ring_is_copied_without_gaps),
-	    TEST(all_streams_end_at_the_same_time),
+	    TEST(all_streams_of_a_copied_ring_end_at_the_same_moment),
 	    TEST(reader_slower_than_the_ring_reports_a_gap),
 	    TEST(packet_started_after_the_copy_is_found),
 	    TEST(missing_middle_file_is_a_gap),
@@ -561,10 +561,10 @@ int main(void)
 	    TEST(zeros_at_the_end_are_a_gap_without_an_end),
 	    TEST(missing_stream_is_a_gap),
 	    TEST(definitions_list_the_threads_of_a_killed_program),
-	    TEST(bytes_after_the_end_of_a_trace_are_counted),
+	    TEST(packet_of_another_trace_after_the_end_is_skipped),
 	    TEST(trace_without_metadata_has_no_process_name),
 	    TEST(streams_beyond_the_maximum_share_the_last),
-	    TEST(no_byte_after_the_end_is_read),
+	    TEST(reader_of_a_trace_in_memory_reads_no_byte_after_its_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,7 +52,7 @@ def unpack(name, folder):
     return path
 
 
-def events_equal_those_of_ocaml(folder):
+def lwt_events_equal_the_events_read_by_ocaml(folder):
     if not os.path.isdir(data):
         print(f'recordings of Lwt: skipped, no {data}')
         return
@@ -162,7 +162,7 @@ def names_longer_than_255_bytes_are_read(folder):
     assert {'y' * 300, 'z' * 600, 'a'} <= labels, labels
 
 
-def ended_daemon_does_not_hang(folder):
+def endless_loop_of_a_daemon_is_underway_and_not_a_hang(folder):
     """A signal ends a program whose main promise waits for an endless loop; one turn of the loop is pending."""
     path = generate('lwt-daemon', os.path.join(folder, 'daemon'), '--count=60')
     found, = explain(path)
@@ -232,14 +232,14 @@ def cancelled_work_is_no_finding(folder):
     assert titles(path) == [], titles(path)
 
 
-def user_of_a_pool_hangs(folder):
+def hang_in_a_pool_names_the_user_waiting_for_the_query(folder):
     """A query of a pool's user never ends; the finding names the user that waits for the query, and not the user whose end started it."""
     for count in 1, 5, 6:
         title, places = get_hang_title_and_places(generate('lwt-pool', os.path.join(folder, 'pool'), f'--count={count}'))
         assert '(pool.ml:3)' in title and places == ['pool.ml:12', 'pool.ml:3', 'pool.ml:12', 'pool.ml:12'], (count, title, places)
 
 
-def lwt_runs_in_a_fiber(folder):
+def lwt_waits_inside_an_eio_fiber_are_read_without_findings(folder):
     path = generate('lwt-eio', os.path.join(folder, 'eio'))
     assert titles(path) == [], titles(path)
     assert json.loads(run('info', '--json', path))['runtimes'] == 'OCaml 5, Eio, Lwt'
@@ -249,7 +249,7 @@ def lwt_runs_in_a_fiber(folder):
     assert re.search(r'"fiber 1".*resolved|resolved.*"fiber 1"', dump) and 'never' not in dump, dump
 
 
-def overwritten_start_is_no_error(folder):
+def ended_wait_with_an_overwritten_start_is_no_hang(folder):
     """Waits whose start the ring has overwritten are not reported when they end."""
     path = generate('lwt-server', os.path.join(folder, 'wrapped'), '--words=256', '--count=100')
     assert titles(path) == [], titles(path)
@@ -261,7 +261,7 @@ def overwritten_start_is_no_error(folder):
     assert 'pool.ml:3' in title, title
 
 
-def bytes_of_other_events_are_shown(folder):
+def user_events_of_ocaml_are_shown_as_bytes_or_text(folder):
     path = generate('kinds', os.path.join(folder, 'kinds'))
     events = run('events', path)
     assert 'own.bytes: 00010203' in events, events
@@ -271,7 +271,7 @@ def bytes_of_other_events_are_shown(folder):
     assert json.loads(run('info', '--json', path))['unread'] == 'own.bytes 10'
 
 
-def damaged_waits_are_shown_as_bytes(folder):
+def damaged_wait_is_shown_as_unread_or_with_a_shorter_file_name(folder):
     """If the bytes of a wait are damaged, weft shows them as unread bytes or as a wait with a shorter file name."""
     path = generate('lwt-hang', os.path.join(folder, 'cut'), '--short')
     with open(path, 'rb') as f:
@@ -287,9 +287,9 @@ def damaged_waits_are_shown_as_bytes(folder):
 
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
-    for test in (events_equal_those_of_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
+    for test in (lwt_events_equal_the_events_read_by_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
                  slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read,
-                 ended_daemon_does_not_hang, other_pending_waits_are_listed, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
-                 outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, user_of_a_pool_hangs, lwt_runs_in_a_fiber, overwritten_start_is_no_error,
-                 bytes_of_other_events_are_shown, damaged_waits_are_shown_as_bytes):
+                 endless_loop_of_a_daemon_is_underway_and_not_a_hang, other_pending_waits_are_listed, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
+                 outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, hang_in_a_pool_names_the_user_waiting_for_the_query, lwt_waits_inside_an_eio_fiber_are_read_without_findings, ended_wait_with_an_overwritten_start_is_no_hang,
+                 user_events_of_ocaml_are_shown_as_bytes_or_text, damaged_wait_is_shown_as_unread_or_with_a_shorter_file_name):
         test(scratch)

@@ -84,7 +84,7 @@ def fifo_is_read_until_its_writer_ends():
     expect('events of a FIFO', len(reader.communicate(timeout=60)[0].splitlines()), 2)
 
 
-def endless_input_stops_at_a_limit():
+def input_larger_than_the_limit_is_refused():
     for args, said in ((['--limit=1M'], 'the input is larger than the limit of 1 MB'), (['--limit', '3M'], 'the input is larger than the limit of 3 MB')):
         with subprocess.Popen(['yes', LINE.decode().strip()], stdout=subprocess.PIPE) as endless:
             expect_error('endless input', run('info', *args, '-', stdin=endless.stdout), f'standard input: {said}')
@@ -114,7 +114,7 @@ def control_characters_reach_no_terminal():
            f'weft: no????[1m{shown}: No such file or directory\n')
 
 
-def files_whose_sizes_wrap_are_refused():
+def files_with_a_total_size_of_2_to_the_64_are_refused():
     """Four files of 2^62 bytes and one with content: their sum wraps to a small number in 64 bits."""
     trace = native('wrap')
     for i in range(1, 5):
@@ -124,7 +124,7 @@ def files_whose_sizes_wrap_are_refused():
         expect_error(f'{verb} of 2^64 bytes', run(verb, trace, *more), f'{trace}: not enough memory for the files of the directory')
 
 
-def sparse_file_costs_only_its_data():
+def sparse_trace_files_of_8_tb_are_read():
     """weft reads sparse files of 8 TB with a few pages of data."""
     size = 8 << 40
     whole = events(native('sparse'))
@@ -165,9 +165,9 @@ def main():
         except OSError:
             print('no file system for files of 2^62 bytes')
             sys.exit(77)
-        for test in (fifo_without_a_writer_fails_at_once, fifo_is_read_until_its_writer_ends, endless_input_stops_at_a_limit,
+        for test in (fifo_without_a_writer_fails_at_once, fifo_is_read_until_its_writer_ends, input_larger_than_the_limit_is_refused,
                      control_characters_reach_no_terminal,
-                     files_whose_sizes_wrap_are_refused, sparse_file_costs_only_its_data):
+                     files_with_a_total_size_of_2_to_the_64_are_refused, sparse_trace_files_of_8_tb_are_read):
             if WANTED and test.__name__ not in WANTED:
                 continue
             try:

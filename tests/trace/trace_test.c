@@ -251,7 +251,7 @@ static void mirage_unknown_operation_ends_its_packet(void **state)
 	weft_trace_close(trace);
 }
 
-static void mirage_time_never_goes_back(void **state)
+static void mirage_event_going_back_in_time_gets_the_previous_time(void **state)
 {
 	struct weft_event ev[8];
 	w.size = 0;
@@ -600,7 +600,7 @@ int main(void)
 	    cmocka_unit_test(mirage_notes_damage_between_packets),
 	    cmocka_unit_test(mirage_file_truncated_anywhere_is_read),
 	    cmocka_unit_test(mirage_unknown_operation_ends_its_packet),
-	    cmocka_unit_test(mirage_time_never_goes_back),
+	    cmocka_unit_test(mirage_event_going_back_in_time_gets_the_previous_time),
 	    cmocka_unit_test(mirage_drops_a_last_event_of_zeros),
 	    cmocka_unit_test(list_of_damaged_parts_of_a_file_has_the_first_64),
 	    cmocka_unit_test(sexp_decodes_every_operation),
