@@ -46,28 +46,28 @@ def no_alarm(found):
     assert not [f for f in found if f['severity'] == 'alarm' and f['sure']], found
 
 
-def made_connections_have_a_finding_if_each_has_one_request():
+def new_connection_for_each_request_has_a_finding():
     found = record_with_peer('reconnect')
     told = find(found, 'reconnects', r'^2[0-4] connections "to 127\.0\.0\.1:\d+" had one request each: (19|2[0-3]) were made after the answer on an earlier one \(flows\.c:\d+')
     assert len(told) == 1 and 'keep a connection open' in told[0]['next'], found
     no_alarm(found)
 
 
-def needed_connections_have_no_finding():
+def connections_kept_parallel_or_closed_by_the_peer_have_no_finding():
     for fault in 'keep', 'crowd', 'warm', 'closed':
         found = record_with_peer(fault)
         assert not find(found, 'reconnects', ''), found
         no_alarm(found)
 
 
-def questions_one_after_the_other_have_a_finding():
+def requests_sent_one_after_the_other_have_a_finding():
     found = record_with_peer('list')
     told = find(found, 'sequence', r'^connection \d+ waited .* of .* for 12 answers one after the other; 2 similar findings \(flows\.c:\d+')
     assert len(told) == 1 and 'in parallel' in told[0]['next'], found
     no_alarm(found)
 
 
-def questions_not_needed_by_the_answer_have_no_finding():
+def requests_sent_at_once_or_by_a_timer_have_no_finding():
     for fault in 'together', 'polls':
         found = record_with_peer(fault)
         assert not find(found, 'sequence', ''), found
@@ -95,7 +95,7 @@ def record_queue(fault):
     return explain(trace)
 
 
-def long_queue_for_one_place_has_a_finding():
+def long_queue_for_a_semaphore_or_pool_has_a_finding():
     for fault, what in ('one', 'a semaphore'), ('pool', r'pool \d+'):
         found = record_queue(fault)
         told = find(found, 'exhausted', rf'^19 promises queued for {what} for .* on average and .* at most, 19 at once \(queue\.c:\d+')
@@ -103,14 +103,14 @@ def long_queue_for_one_place_has_a_finding():
         no_alarm(found)
 
 
-def free_semaphore_places_and_signals_are_no_queue():
+def semaphore_with_free_places_or_as_a_signal_has_no_finding():
     for fault in 'enough', 'signal':
         assert not find(record_queue(fault), 'exhausted', 'queued'), fault
 
 
-for test in (made_connections_have_a_finding_if_each_has_one_request, needed_connections_have_no_finding, questions_one_after_the_other_have_a_finding,
-             questions_not_needed_by_the_answer_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
-             exit_without_requests_in_flight_has_no_finding, long_queue_for_one_place_has_a_finding, free_semaphore_places_and_signals_are_no_queue):
+for test in (new_connection_for_each_request_has_a_finding, connections_kept_parallel_or_closed_by_the_peer_have_no_finding, requests_sent_one_after_the_other_have_a_finding,
+             requests_sent_at_once_or_by_a_timer_have_no_finding, requests_in_flight_at_the_exit_have_a_finding,
+             exit_without_requests_in_flight_has_no_finding, long_queue_for_a_semaphore_or_pool_has_a_finding, semaphore_with_free_places_or_as_a_signal_has_no_finding):
     try:
         test()
     except BaseException:

@@ -41,13 +41,13 @@ def names(found):
     return [f['finding'] for f in found]
 
 
-def connection_that_answered_is_in_no_cycle():
+def accepted_connection_without_its_accept_event_is_in_no_cycle():
     """The ring has lost the event that accepted the connection, but the label of the connection shows that it was accepted.  It owes no answer and waits for requests."""
     found = explain(record_pair('idle', 'server', 'client'))
     assert 'cycle' not in names(found) and 'deadlock' not in names(found), found
 
 
-def leak_is_found_alone_and_joined():
+def connection_leak_is_found_in_one_trace_and_in_joined_traces():
     """The program leaks its ends of connections, also if a second trace shows that the peer has closed the other ends."""
     place = record_pair('kept', 'keeper', 'caller')
     for trace in os.path.join(place, 'keeper'), place:
@@ -75,7 +75,7 @@ def run_told(program, *args):
     return explain(trace)
 
 
-def loop_that_runs_until_a_promise_resolves_hangs():
+def loop_running_until_a_never_resolved_promise_is_a_hang():
     first = run_told(ends, 'waits')[0]
     assert (first['finding'], first['sure']) == ('hang', True) and '"page"' in first['title'], first
 
@@ -98,7 +98,7 @@ def blocking_file_requests_exhaust_the_pool():
         assert found[0]['sure'], found
 
 
-def unreturned_loops_name_their_handles():
+def finding_about_a_running_loop_names_the_handle_keeping_it_alive():
     """The loop of a helper thread that waits for messages has no finding: it does not keep the program from ending."""
     first = record(child, 'unread')[0]
     assert first['finding'] == 'alive' and '"yes" still runs: the program stopped reading connection ' in first['title'] and '"stdout of yes" at ' in first['title'], first
@@ -149,14 +149,14 @@ def unanswered_request_lists_threads_blocked_in_calls():
     assert [e for e in first['evidence'] if re.search(r' calls waitpid at wait_for_child \(calls\.c:\d+\), which has not returned$', e['text'])], first
 
 
-def thread_with_a_blocking_socket_hangs_for_an_answer():
+def thread_blocked_in_read_without_an_answer_has_a_finding():
     """The client of a libuv server is an OS thread that calls read() itself."""
     first = record(calls, 'talk')[0]
     said = first['title'] + ''.join(e['text'] for e in first['evidence'])
     assert first['finding'] in ('hang', 'unanswered', 'stuck') and re.search(r'ask_for_pages|talk \(calls', said), first
 
 
-def stall_is_the_only_finding_of_its_victims():
+def request_delayed_by_a_stall_has_no_finding_of_its_own():
     """A request that waits for a blocked loop has no finding of its own."""
     found = record(calls, 'held-up')
     assert names(found)[0] == 'stall' and ' in system' in found[0]['title'] and 'slow' not in names(found), found
@@ -184,12 +184,12 @@ def timeout_that_ends_every_promise_is_reported():
     assert any(re.search(r'^timer \d+ .*wait_too_short', e['text']) for e in first['evidence']), first
 
 
-for test in (connection_that_answered_is_in_no_cycle, leak_is_found_alone_and_joined, deadlock_through_a_condition_names_the_blocked_signaller,
-             loop_that_runs_until_a_promise_resolves_hangs, failed_promise_is_reported_unless_its_state_is_read,
-             blocking_file_requests_exhaust_the_pool, unreturned_loops_name_their_handles, timers_that_are_never_stopped_are_a_leak,
+for test in (accepted_connection_without_its_accept_event_is_in_no_cycle, connection_leak_is_found_in_one_trace_and_in_joined_traces, deadlock_through_a_condition_names_the_blocked_signaller,
+             loop_running_until_a_never_resolved_promise_is_a_hang, failed_promise_is_reported_unless_its_state_is_read,
+             blocking_file_requests_exhaust_the_pool, finding_about_a_running_loop_names_the_handle_keeping_it_alive, timers_that_are_never_stopped_are_a_leak,
              blocking_functions_are_named, computing_callback_is_named, deadlock_names_the_locking_functions, pool_waiting_for_its_own_work_hangs,
-             unanswered_request_lists_threads_blocked_in_calls, thread_with_a_blocking_socket_hangs_for_an_answer,
-             stall_is_the_only_finding_of_its_victims, timer_does_not_hide_a_spin, few_repeating_timers_are_informational, children_without_waitpid_are_zombies,
+             unanswered_request_lists_threads_blocked_in_calls, thread_blocked_in_read_without_an_answer_has_a_finding,
+             request_delayed_by_a_stall_has_no_finding_of_its_own, timer_does_not_hide_a_spin, few_repeating_timers_are_informational, children_without_waitpid_are_zombies,
              timeout_that_ends_every_promise_is_reported):
     try:
         test()

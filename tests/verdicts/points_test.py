@@ -38,7 +38,7 @@ def expect(holds, *said):
         sys.exit(f'FAILED: {said}')
 
 
-def promise_in_flight_is_no_hang():
+def promise_in_flight_at_exit_is_no_hang():
     """A sleep of 5 ms that started 1 ms before the program exits is no hang."""
     status, said = ask('explain', record('clients', 'exit'))
     expect(status == 0 and not any(line.startswith('hang') for line in said), status, said)
@@ -82,7 +82,7 @@ def mirage(*events):
     return bytes.fromhex('c11ffcc105883b8d521a487bb397456ab150680c') + struct.pack('<IHI', size, 1, size) + content
 
 
-def mirage_sleep_is_not_queued():
+def awaited_sleep_in_a_mirage_trace_is_waiting_and_not_queued():
     """Promise 0 is the loop, and promise 1 awaits a sleep of 3 s."""
     path = os.path.join(folder, 'sleep.ctf')
     with open(path, 'wb') as file:
@@ -120,7 +120,7 @@ def explain_without_part(trace, name, at=None):
     return said
 
 
-def page_of_zeros_is_reported_as_missing():
+def page_of_zeros_causes_no_certain_finding():
     """With a page of zeros in the trace, no finding is certain, and no stall is longer than the trace."""
     trace = record('jobs', how=',mode=grow')
     largest = max(os.listdir(trace), key=lambda name: os.path.getsize(os.path.join(trace, name)))
@@ -154,33 +154,33 @@ def stall_in_one_run_is_a_difference():
     expect(status == 1 and 'only the second run has a stall' in said[0], status, said)
 
 
-def added_lines_are_no_difference():
+def moved_source_lines_are_no_difference():
     """The edited program has more source lines and a further promise; only the promise is a difference."""
     said = ask('diff', record('shop'), record('edited_shop'))[1]
     expect(len([line for line in said if line.startswith('missing')]) == 1, said)
 
 
-def deadlock_names_the_lock_owners():
+def deadlock_title_names_both_locks():
     status, said = ask('explain', record('bank', 'deadlock'))
     expect(status == 1 and said[0].startswith('deadlock: ') and all(f'"account {account}"' in said[0] for account in 'AB'), status, said)
 
 
-def deadlock_of_threads_names_both():
+def deadlock_of_two_threads_names_both_threads_and_both_locks():
     status, said = ask('explain', '--json', record('two_threads', 'deadlock'))
     found = json.loads(said[0])
     told = [found['title']] + [line['text'] for line in found['evidence']]
     expect(status == 1 and found['finding'] == 'deadlock' and all(any(f'"{name}"' in text for text in told) for name in ('writer', 'reader', 'journal', 'ledger')), said)
 
 
-def join_is_named_by_its_input():
+def unlabelled_join_is_named_by_its_input():
     """A join without a label has the name of its input."""
     said = ask('explain', record('bank', 'deadlock'))[1]
     expect(any(re.match(r'\w+: join \d+ of "transfer A to B" and others', line) for line in said), said)
 
 
-for test in (promise_in_flight_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, growing_promise_count_is_a_leak, growing_counters_are_reported,
-             mirage_sleep_is_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_is_reported_as_missing, missing_stream_is_noticed, stats_count_a_promise_until_its_merge_target_ends,
-             stall_in_one_run_is_a_difference, added_lines_are_no_difference, deadlock_names_the_lock_owners, deadlock_of_threads_names_both, join_is_named_by_its_input):
+for test in (promise_in_flight_at_exit_is_no_hang, cycle_is_reported_only_if_all_branches_are_stuck, work_on_the_pool_is_no_stall, growing_promise_count_is_a_leak, growing_counters_are_reported,
+             awaited_sleep_in_a_mirage_trace_is_waiting_and_not_queued, cancelled_promise_does_not_count_as_failed, page_of_zeros_causes_no_certain_finding, missing_stream_is_noticed, stats_count_a_promise_until_its_merge_target_ends,
+             stall_in_one_run_is_a_difference, moved_source_lines_are_no_difference, deadlock_title_names_both_locks, deadlock_of_two_threads_names_both_threads_and_both_locks, unlabelled_join_is_named_by_its_input):
     if not sys.argv[3:] or test.__name__ in sys.argv[3:]:
         test()
         print('ok   ', test.__name__)

@@ -123,7 +123,7 @@ def lock_taken_twice_is_a_deadlock():
     assert first['finding'] == 'deadlock' and first['sure'] and 'which it already holds' in first['title'] and '"account B"' in first['title'], first
 
 
-def exhausted_connections_are_a_deadlock():
+def holders_waiting_for_another_pool_connection_are_a_deadlock():
     """Each of two promises holds a connection and waits for another; this is no deadlock if one of them can return its connection."""
     found = findings(forms, 'tokens')
     assert len(found) == 1 and found[0]['finding'] == 'deadlock' and found[0]['sure'], found
@@ -222,7 +222,7 @@ def stall_is_the_first_difference():
     assert 'only the first run has a stall' in other_way[0]['text'], other_way
 
 
-def added_lines_make_no_difference():
+def changed_line_numbers_make_no_difference():
     """Only the added promise is a difference, although all line numbers changed."""
     found = differences([shop], [edited_shop])
     assert not {'end', 'counter'} & {d['difference'] for d in found}, found
@@ -257,7 +257,7 @@ def unanswered_requests_are_reported():
             assert ': it waits for fs ' in found[0]['title'] and '"open nobody-writes"' in found[0]['title'], found[0]
 
 
-def timers_after_a_stall_are_victims():
+def timers_delayed_by_a_stall_are_listed_as_victims():
     trace = os.path.join(folder, 'turns')
     subprocess.run([weft, 'record', '-o', trace, '--', turns], check=True, stderr=subprocess.DEVNULL, timeout=60)
     said = subprocess.run([weft, 'explain', '--json', trace], check=False, stdout=subprocess.PIPE, text=True, timeout=60)
@@ -267,12 +267,12 @@ def timers_after_a_stall_are_victims():
 
 
 for test in (healthy_versions_of_programs_have_no_findings, known_findings_are_omitted, cycle_is_reported_only_if_all_branches_are_stuck, choice_with_overwritten_inputs_is_no_deadlock, three_transfers_with_crossed_locks_deadlock, lock_taken_twice_is_a_deadlock,
-             exhausted_connections_are_a_deadlock, two_threads_with_two_mutexes_deadlock,
+             holders_waiting_for_another_pool_connection_are_a_deadlock, two_threads_with_two_mutexes_deadlock,
              unreleased_mutex_is_a_hang, unclosed_connections_are_a_leak, endless_retries_without_a_pause_are_reported, growing_queue_is_a_backlog,
              rarely_drained_queue_is_informational, accumulating_orders_are_a_backlog,
              exhausted_pool_is_reported, work_after_a_timeout_is_wasted, stats_and_check_agree, stall_is_the_first_difference,
-             added_lines_make_no_difference, hang_names_the_missing_answer_of_a_protected_promise,
-             unanswered_requests_are_reported, timers_after_a_stall_are_victims, blocked_callback_is_reported_without_a_victim):
+             changed_line_numbers_make_no_difference, hang_names_the_missing_answer_of_a_protected_promise,
+             unanswered_requests_are_reported, timers_delayed_by_a_stall_are_listed_as_victims, blocked_callback_is_reported_without_a_victim):
     try:
         test()
     except BaseException:

@@ -113,7 +113,7 @@ SLEEPERS = {
 }
 
 
-def thread_that_sleeps_forever_is_the_first_finding():
+def each_kind_of_endless_wait_is_the_first_finding():
     """The mode "-fine", in which no thread sleeps for ever, has no alarm."""
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = {mode: pool.submit(record, sleepers, mode) for fault in SLEEPERS for mode in (fault, fault + '-fine')}
@@ -123,7 +123,7 @@ def thread_that_sleeps_forever_is_the_first_finding():
         assert not [f for f in found[fault + '-fine'].result() if f['severity'] == 'alarm'], found[fault + '-fine'].result()
 
 
-def program_killed_together_with_weft_record_has_its_end():
+def hang_of_a_program_killed_together_with_weft_record_is_reported():
     """A helper process of weft record notes the death of the program, also if the same signal has killed weft record."""
     trace = os.path.join(folder, 'group')
     with subprocess.Popen([weft, 'record', '-o', trace, '--', sleepers, 'again'], stderr=subprocess.DEVNULL, start_new_session=True) as running:
@@ -147,7 +147,7 @@ def callback_of_event_base_once_is_recorded():
 for test in (request_of_a_closed_connection_is_no_hang, request_of_an_open_connection_is_a_hang, work_before_the_first_loop_is_no_stall,
              finding_about_a_late_timer_has_its_delay, timer_that_is_not_due_is_not_late, event_without_a_due_time_may_be_late, wait_for_the_rest_of_an_answer_is_reported,
              whole_and_slow_answers_are_not_reported_as_partial, requests_of_two_writes_wait_for_delayed_acknowledgements, last_task_without_a_result_is_reported, last_task_with_a_late_result_is_not_stuck,
-             thread_that_sleeps_forever_is_the_first_finding, program_killed_together_with_weft_record_has_its_end, callback_of_event_base_once_is_recorded):
+             each_kind_of_endless_wait_is_the_first_finding, hang_of_a_program_killed_together_with_weft_record_is_reported, callback_of_event_base_once_is_recorded):
     try:
         test()
     except BaseException:

@@ -61,7 +61,7 @@ static bool near(double a, double b, double slack)
 	return a - b < slack && b - a < slack;
 }
 
-static void test_zoom_and_pan_keep_times(void **state)
+static void test_zoom_keeps_the_time_at_the_pointer_and_pan_stays_in_the_trace(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -98,7 +98,7 @@ static void test_zoom_and_pan_keep_times(void **state)
 	close_scene(&s);
 }
 
-static void test_each_row_has_its_pixels_and_each_pixel_its_row(void **state)
+static void test_pixel_of_each_row_maps_back_to_the_row(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -187,7 +187,7 @@ static uint32_t check_shown(const struct scene *s, bool all)
 	return shown;
 }
 
-static void test_only_rows_with_something_in_view_have_height(void **state)
+static void test_only_rows_with_a_promise_in_view_have_height(void **state)
 {
 	(void)state;
 	uint32_t fewer = 0;
@@ -230,7 +230,7 @@ static void see(const struct scene *s, double seen[6])
 	}
 }
 
-static void test_zooming_in_and_back_restores_the_view(void **state)
+static void test_restore_after_other_times_and_focus_shows_the_same_view(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -277,7 +277,7 @@ static void test_focused_row_keeps_its_position(void **state)
 	assert_true(looked > 100);
 }
 
-static void test_focus_at_a_pixel_returns_to_that_pixel(void **state)
+static void test_focus_slot_at_y_moves_the_slot_to_the_pixel(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -298,7 +298,7 @@ static void test_focus_at_a_pixel_returns_to_that_pixel(void **state)
 
 /* If each row has space for its name, all rows have the same height.  In a lower window, some rows lose their names.  If there
  * are few rows, they share the whole height. */
-static void test_rows_have_space_for_their_names(void **state)
+static void test_height_of_rows_depends_on_the_space_for_their_names(void **state)
 {
 	const double named = 13, around = WEFT_VIEW_TOP_PX + WEFT_VIEW_BOTTOM_PX;
 	struct scene s;
@@ -456,7 +456,7 @@ static uint32_t with_id(const struct scene *s, int64_t id)
 	return p;
 }
 
-static void test_search_text_matches_labels_of_promises(void **state)
+static void test_search_text_matches_labels_kinds_ids_and_failures(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -688,18 +688,18 @@ static void test_folded_sleep_leaves_space_for_work(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_zoom_and_pan_keep_times),
-	    cmocka_unit_test(test_each_row_has_its_pixels_and_each_pixel_its_row),
-	    cmocka_unit_test(test_only_rows_with_something_in_view_have_height),
-	    cmocka_unit_test(test_zooming_in_and_back_restores_the_view),
+	    cmocka_unit_test(test_zoom_keeps_the_time_at_the_pointer_and_pan_stays_in_the_trace),
+	    cmocka_unit_test(test_pixel_of_each_row_maps_back_to_the_row),
+	    cmocka_unit_test(test_only_rows_with_a_promise_in_view_have_height),
+	    cmocka_unit_test(test_restore_after_other_times_and_focus_shows_the_same_view),
 	    cmocka_unit_test(test_focused_row_keeps_its_position),
-	    cmocka_unit_test(test_focus_at_a_pixel_returns_to_that_pixel),
-	    cmocka_unit_test(test_rows_have_space_for_their_names),
+	    cmocka_unit_test(test_focus_slot_at_y_moves_the_slot_to_the_pixel),
+	    cmocka_unit_test(test_height_of_rows_depends_on_the_space_for_their_names),
 	    cmocka_unit_test(test_automatic_focus_is_on_rows_of_long_promises),
 	    cmocka_unit_test(test_automatic_focus_is_on_promises_that_are_long_in_view),
 	    cmocka_unit_test(test_hit_test_finds_the_promise_nearest_to_the_pointer),
 	    cmocka_unit_test(test_folded_handles_share_one_line),
-	    cmocka_unit_test(test_search_text_matches_labels_of_promises),
+	    cmocka_unit_test(test_search_text_matches_labels_kinds_ids_and_failures),
 	    cmocka_unit_test(test_folded_sleep_is_narrow),
 	    cmocka_unit_test(test_folded_sleep_leaves_space_for_work),
 	    cmocka_unit_test(test_search_expressions_find_the_expected_promises),

@@ -70,7 +70,7 @@ static void test_locked_axes_show_the_same_times(void **state)
 }
 
 /* In either pane, rows list the differences; a press on a row shows the place of the difference in both traces. */
-static void test_differences_lead_to_both_traces(void **state)
+static void test_row_of_a_difference_shows_its_place_in_both_traces(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -191,7 +191,7 @@ static void test_next_match_can_be_in_the_other_trace(void **state)
 	weft_compare_finish(&c);
 }
 
-static void test_pointer_acts_on_its_trace(void **state)
+static void test_pointer_acts_only_on_the_trace_below_it(void **state)
 {
 	(void)state;
 	struct weft_compare c = two();
@@ -267,10 +267,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_locked_axes_show_the_same_times),
-	    cmocka_unit_test(test_differences_lead_to_both_traces),
+	    cmocka_unit_test(test_row_of_a_difference_shows_its_place_in_both_traces),
 	    cmocka_unit_test(test_highlights_apply_to_both_traces),
 	    cmocka_unit_test(test_next_match_can_be_in_the_other_trace),
-	    cmocka_unit_test(test_pointer_acts_on_its_trace),
+	    cmocka_unit_test(test_pointer_acts_only_on_the_trace_below_it),
 	    cmocka_unit_test(test_saved_url_restores_both_views),
 	    cmocka_unit_test(test_replaced_trace_keeps_the_view),
 	};

@@ -368,7 +368,7 @@ static void test_each_arrow_of_a_folded_picture_is_drawn_or_counted(void **state
 }
 
 /* Each press of a key groups the rows by another property; links and the history contain the property. */
-static void test_rows_are_grouped_by_a_key(void **state)
+static void test_each_key_press_groups_the_rows_by_another_property(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER), *other = open_text(SERVER);
@@ -416,7 +416,7 @@ int main(void)
 	    cmocka_unit_test(test_keys_can_select_every_promise),
 	    cmocka_unit_test(test_keys_measure_the_span_of_promises),
 	    cmocka_unit_test(test_each_arrow_of_a_folded_picture_is_drawn_or_counted),
-	    cmocka_unit_test(test_rows_are_grouped_by_a_key),
+	    cmocka_unit_test(test_each_key_press_groups_the_rows_by_another_property),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void test_promises_in_flight_are_listed(void **state)
 	weft_rows_finish(&rows);
 }
 
-static void test_row_selects_its_promise(void **state)
+static void test_press_on_a_row_selects_its_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -183,7 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_promises_in_flight_are_listed),
-	    cmocka_unit_test(test_row_selects_its_promise),
+	    cmocka_unit_test(test_press_on_a_row_selects_its_promise),
 	    cmocka_unit_test(test_rows_show_waits_and_root_causes),
 	    cmocka_unit_test(test_long_list_of_promises_in_flight_shows_the_first_rows),
 	    cmocka_unit_test(test_row_keeps_its_promise_after_a_refresh),

@@ -44,7 +44,7 @@ static void check_sort(
 	assert_true(ended == 0 || weft_table_took(v->facts, row->slowest) == longest_ns);
 }
 
-static void test_table_matches_the_promises(void **state)
+static void test_figures_of_the_table_match_the_promises(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed < 8; seed++) {
@@ -67,7 +67,7 @@ static void test_table_matches_the_promises(void **state)
 
 /* An OS thread and other long-lived promises lasted longest, but the table lists them below all other types; sorted by another
  * column, they are among the others. */
-static void test_long_lived_types_come_last(void **state)
+static void test_types_of_long_lived_promises_are_last_in_the_table(void **state)
 {
 	static const enum weft_kind kinds[] = {WEFT_KIND_THREAD, WEFT_KIND_LISTEN, WEFT_KIND_LOCK, WEFT_KIND_HANDLE,
 	    WEFT_KIND_LOOP, WEFT_KIND_WAIT, WEFT_KIND_CONNECTION, WEFT_KIND_ASYNC};
@@ -114,7 +114,7 @@ static const struct weft_row *press_sort(struct weft_viewer *v, enum weft_row_ki
 	return NULL;
 }
 
-static void test_table_rows_lead_to_promises(void **state)
+static void test_table_is_sorted_filtered_and_limited_and_rows_select_promises(void **state)
 {
 	enum { COLUMNS = 8 };
 	(void)state;
@@ -298,9 +298,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_blame_pane_shares_add_up),
 	    cmocka_unit_test(test_lane_of_the_critical_path_shows_all_steps),
-	    cmocka_unit_test(test_table_matches_the_promises),
-	    cmocka_unit_test(test_long_lived_types_come_last),
-	    cmocka_unit_test(test_table_rows_lead_to_promises),
+	    cmocka_unit_test(test_figures_of_the_table_match_the_promises),
+	    cmocka_unit_test(test_types_of_long_lived_promises_are_last_in_the_table),
+	    cmocka_unit_test(test_table_is_sorted_filtered_and_limited_and_rows_select_promises),
 	    cmocka_unit_test(test_table_keeps_its_open_type_after_a_refresh),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -790,7 +790,7 @@ static void test_saved_url_restores_the_view(void **state)
 }
 
 /* Focus shows only the promises that belong to one; a link contains the focus; after the focus, the view is as before. */
-static void test_focus_shows_one_promise(void **state)
+static void test_focus_shows_the_promises_belonging_to_one_promise(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -1073,7 +1073,7 @@ static void check_finding(struct weft_viewer *v, const struct weft_finding *f, s
 	assert_int_equal(lines, f->evidence_count);
 }
 
-static void test_findings_open_with_evidence(void **state)
+static void test_opened_finding_lists_its_evidence(void **state)
 {
 	(void)state;
 	size_t seen = 0;
@@ -1129,7 +1129,7 @@ static const char *summary(struct weft_viewer *v, size_t left_out, const char *d
 	return rows.rows[0].name;
 }
 
-static void test_findings_summary_names_limits(void **state)
+static void test_findings_summary_counts_omitted_findings_and_names_the_doubt(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_text(SERVER);
@@ -1213,14 +1213,14 @@ int main(void)
 	    cmocka_unit_test(test_search_text_is_kept_on_one_line),
 	    cmocka_unit_test(test_clear_removes_first_the_interval_then_the_search_then_the_selection),
 	    cmocka_unit_test(test_saved_url_restores_the_view),
-	    cmocka_unit_test(test_focus_shows_one_promise),
+	    cmocka_unit_test(test_focus_shows_the_promises_belonging_to_one_promise),
 	    cmocka_unit_test(test_actions_have_distinct_keys),
 	    cmocka_unit_test(test_gutter_selects_folds_and_resizes),
 	    cmocka_unit_test(test_promises_of_a_kind_or_label_can_be_hidden),
 	    cmocka_unit_test(test_matches_of_a_search_are_sorted_by_time_duration_or_name),
 	    cmocka_unit_test(test_menu_opens_at_the_selection),
-	    cmocka_unit_test(test_findings_open_with_evidence),
-	    cmocka_unit_test(test_findings_summary_names_limits),
+	    cmocka_unit_test(test_opened_finding_lists_its_evidence),
+	    cmocka_unit_test(test_findings_summary_counts_omitted_findings_and_names_the_doubt),
 	    cmocka_unit_test(test_why_action_explains_the_selected_promise),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

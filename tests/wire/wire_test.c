@@ -24,7 +24,7 @@ static void payload_size_follows_from_operation_and_flags(void **state)
 }
 
 /* The text that a trace has for an operation of this version equals the operation's form. */
-static void test_form_text_of_each_operation_equals_its_form(void **state)
+static void test_form_of_each_operation_has_the_size_and_fields_of_the_operation(void **state)
 {
 	struct weft_wire_form form;
 	for (unsigned id = 0; id < 256; id++) {
@@ -55,7 +55,7 @@ static void valid_form_texts_are_parsed_and_others_refused(void **state)
 }
 
 /* An event of each form has the number of bytes that its first byte announces. */
-static void test_events_have_the_announced_size(void **state)
+static void test_written_event_has_the_size_computed_from_its_id(void **state)
 {
 	unsigned char bytes[256];
 	for (unsigned op = 0; op < WEFT_OP_COUNT; op++)
@@ -90,7 +90,7 @@ static void test_long_text_in_an_event_is_cut(void **state)
 	}
 }
 
-static void test_metadata_has_the_announced_size(void **state)
+static void test_metadata_format_returns_the_whole_size_for_any_buffer(void **state)
 {
 	static char text[65536];
 	struct weft_metadata m = {.clock_hz = 2600000000u, .clock_origin_ns = -5, .command = "a \"b\"\n\\", .mode = "ring"};
@@ -107,7 +107,7 @@ static void test_metadata_has_the_announced_size(void **state)
 	}
 }
 
-static void test_definitions_have_the_announced_size(void **state)
+static void test_definition_write_writes_as_many_bytes_as_definition_bytes_returns(void **state)
 {
 	unsigned char bytes[256];
 	struct weft_wire_definition d = {.key = 3, .line = 9, .text = "file", .text_bytes = 4, .second = "f", .second_bytes = 1};
@@ -121,12 +121,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(payload_size_follows_from_operation_and_flags),
-	    cmocka_unit_test(test_form_text_of_each_operation_equals_its_form),
+	    cmocka_unit_test(test_form_of_each_operation_has_the_size_and_fields_of_the_operation),
 	    cmocka_unit_test(valid_form_texts_are_parsed_and_others_refused),
-	    cmocka_unit_test(test_events_have_the_announced_size),
+	    cmocka_unit_test(test_written_event_has_the_size_computed_from_its_id),
 	    cmocka_unit_test(test_long_text_in_an_event_is_cut),
-	    cmocka_unit_test(test_metadata_has_the_announced_size),
-	    cmocka_unit_test(test_definitions_have_the_announced_size),
+	    cmocka_unit_test(test_metadata_format_returns_the_whole_size_for_any_buffer),
+	    cmocka_unit_test(test_definition_write_writes_as_many_bytes_as_definition_bytes_returns),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
