@@ -366,7 +366,7 @@ static void fatal_signal_is_recorded(void **state)
 }
 
 /* Requests 2 and 3 are read in one iteration; the loop works for 2 from time 30 on, and then for 3. */
-static void answer_claims_the_run_time_before_it(void **state)
+static void answer_claims_the_run_time_since_the_last_transfer_or_claim(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
@@ -404,7 +404,7 @@ static void answer_claims_the_run_time_before_it(void **state)
 }
 
 /* The recorder guesses that the loop works for request 2; then request 3 is answered, which did not run. */
-static void guess_is_doubted_until_the_next_transfer(void **state)
+static void guessed_owner_of_a_run_is_uncertain_until_the_next_transfer(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_CREATE, .a = -1, .b = 1, .kind = WEFT_KIND_THREAD, .site = WEFT_NO_SITE},
@@ -465,7 +465,7 @@ static void cancellation_ends_a_promise(void **state)
 	assert_true(weft_model_text(m, get(1)->failure).len == 9);
 }
 
-static void first_recorded_stack_is_that_of_the_creation(void **state)
+static void callers_of_a_promise_are_its_first_recorded_stack(void **state)
 {
 	static const struct weft_event events[] = {
 	    {.time_ns = 0, .op = WEFT_OP_DETAIL, .a = 2, .kind = WEFT_DETAIL_STACK, .text = TEXT("3 4")},
@@ -539,11 +539,11 @@ int main(void)
 	    TEST(await_lasts_until_its_end_event),
 	    TEST(ended_await_can_start_again),
 	    TEST(fatal_signal_is_recorded),
-	    TEST(answer_claims_the_run_time_before_it),
-	    TEST(guess_is_doubted_until_the_next_transfer),
+	    TEST(answer_claims_the_run_time_since_the_last_transfer_or_claim),
+	    TEST(guessed_owner_of_a_run_is_uncertain_until_the_next_transfer),
 	    TEST(claimed_runs_are_in_time_order),
 	    TEST(cancellation_ends_a_promise),
-	    TEST(first_recorded_stack_is_that_of_the_creation),
+	    TEST(callers_of_a_promise_are_its_first_recorded_stack),
 	    TEST(internal_promises_are_merged_into_their_owners),
 	    TEST(internal_promises_appear_with_parts_option),
 	};

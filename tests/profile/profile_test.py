@@ -117,7 +117,7 @@ def samples_in_a_stripped_program_are_named_by_exported_functions(folder):
     is_named(f'{folder}/t', 'a stripped program', r'^(\d+) of (\d+) stack samples of the thread are in on_timer \(program\)$')
 
 
-def joined_traces_keep_their_samples(folder):
+def samples_of_two_joined_traces_are_both_reported(folder):
     record(folder, 'sh', '-c', f'{BLOCKS} & {BLOCKS}; wait')
     texts = [text for text in evidence(f'{folder}/t') if re.match(FOUND, text)]
     if len(texts) < 2:
@@ -170,7 +170,7 @@ def function_of_a_blocked_child_process_is_named(folder):
     is_named(f'{folder}/t', 'a block of a child')
 
 
-def function_of_python_is_named(folder):
+def python_function_in_samples_is_named_by_file_and_line(folder):
     record(folder, sys.executable, COMPUTES)
     is_named(f'{folder}/t', 'Python', r'^(\d+) of (\d+) stack samples of the thread are in \S*computes\.py:\d+ in add_up, called by \S*computes\.py:\d+ in handle$')
 
@@ -181,7 +181,7 @@ def exports_layout(program):
         return content.find(b'v8dbg_off_fp_function') >= 0
 
 
-def function_of_javascript_is_named(folder):
+def javascript_function_in_samples_is_named_by_file_and_line(folder):
     """Compiled code, code during which the collector runs, and code that calls C++, are named by file, line and function."""
     node = shutil.which('node')
     if not node or not exports_layout(os.path.realpath(node)):
@@ -262,8 +262,8 @@ def program_under_a_debugger_is_not_sampled(folder):
 if platform.machine() != 'x86_64':
     print('samples are taken on x86-64 alone')
     sys.exit(77)
-for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, samples_in_a_stripped_program_are_named_by_exported_functions, joined_traces_keep_their_samples, weft_info_reads_traces_with_damaged_samples,
-             other_readers_accept_samples, stall_until_the_end_of_a_killed_program_is_certain, function_of_a_blocked_child_process_is_named, function_of_python_is_named, function_of_javascript_is_named,
+for test in (function_of_a_blocked_loop_is_named, saved_copy_contains_function_names, samples_in_a_stripped_program_are_named_by_exported_functions, samples_of_two_joined_traces_are_both_reported, weft_info_reads_traces_with_damaged_samples,
+             other_readers_accept_samples, stall_until_the_end_of_a_killed_program_is_certain, function_of_a_blocked_child_process_is_named, python_function_in_samples_is_named_by_file_and_line, javascript_function_in_samples_is_named_by_file_and_line,
              short_callbacks_have_no_samples, all_runs_are_sampled_on_request, samples_can_be_refused, signals_arrive, sampling_ends_no_write_early, ordinary_user_may_sample,
              program_under_a_debugger_is_not_sampled):
     for attempts_left in 2, 1, 0:  # a very busy machine gives a thread too little CPU for a sample

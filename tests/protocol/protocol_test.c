@@ -205,7 +205,7 @@ static void expect_trace_parent(const char *bytes, size_t count, const char *wan
 	free(copy);
 }
 
-static void test_requests_have_trace_parents(void **test)
+static void test_trace_parent_is_read_only_from_a_valid_request_header(void **test)
 {
 #define PARENT "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	static const char head[] = "GET / HTTP/1.1\r\nCookie: traceparent: 00-\r\nTraceParent:" PARENT "\r\n\r\n";
@@ -272,7 +272,7 @@ int main(void)
 	    cmocka_unit_test(sql_statement_name_has_keyword_and_table),
 	    cmocka_unit_test(responses_have_results),
 	    cmocka_unit_test(test_requests_have_hosts),
-	    cmocka_unit_test(test_requests_have_trace_parents),
+	    cmocka_unit_test(test_trace_parent_is_read_only_from_a_valid_request_header),
 	    cmocka_unit_test(test_requests_of_http2_have_names),
 	    cmocka_unit_test(test_dns_messages_have_names),
 	};

@@ -203,7 +203,7 @@ static void test_events_of_signal_handlers_are_recorded(void **state)
 	forget(&r);
 }
 
-static void test_program_signals_are_unblocked_again(void **state)
+static void test_recording_leaves_no_signal_blocked(void **state)
 {
 	sigset_t none, after;
 	sigemptyset(&none);
@@ -224,7 +224,7 @@ int main(void)
 	    TEST(test_events_lost_in_handlers_are_counted),
 	    TEST(test_events_of_a_handler_beyond_the_packet_are_counted_as_lost),
 	    TEST(test_events_of_signal_handlers_are_recorded),
-	    TEST(test_program_signals_are_unblocked_again),
+	    TEST(test_recording_leaves_no_signal_blocked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

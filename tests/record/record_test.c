@@ -893,7 +893,7 @@ static void put_page(unsigned file, long page, const unsigned char bytes[4096])
 }
 
 /* The machine lost power after writing back the header of a packet, but not a page of its events. */
-static void test_pages_missing_on_disk_are_noticed(void **state)
+static void test_page_missing_on_disk_is_reported_as_skipped(void **state)
 {
 	enum { PACKETS = 4, PAGES = 4 };
 	static const unsigned char zeros[4096];
@@ -1444,7 +1444,7 @@ int main(int argc, char **argv)
 	    TEST(test_events_after_the_disk_is_full_are_counted_as_lost),
 	    TEST(test_damaged_packets_are_skipped),
 	    TEST(test_nonzero_bytes_between_packets_are_reported),
-	    TEST(test_pages_missing_on_disk_are_noticed),
+	    TEST(test_page_missing_on_disk_is_reported_as_skipped),
 	    TEST(test_trace_of_a_program_killed_at_any_clock_reading_is_readable),
 	    TEST(test_killed_program_leaves_its_events),
 	    TEST(test_long_iterations_have_their_cpu_times),

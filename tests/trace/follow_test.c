@@ -99,7 +99,7 @@ static int64_t lived_until(void)
 	return until_ns;
 }
 
-static void trace_of_a_killed_program_is_no_longer_recorded(void **state)
+static void trace_of_a_killed_program_does_not_count_as_being_recorded(void **state)
 {
 	int ends[2];
 	char byte;
@@ -243,7 +243,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(new_ring_events_change_the_fingerprint),
 	    TEST(new_file_events_change_the_fingerprint),
-	    TEST(trace_of_a_killed_program_is_no_longer_recorded),
+	    TEST(trace_of_a_killed_program_does_not_count_as_being_recorded),
 	    TEST(open_trace_survives_file_changes),
 	    TEST(file_truncated_while_opened_raises_no_signal_in_the_reader),
 	    TEST(image_file_has_a_fingerprint_and_special_file_has_none),

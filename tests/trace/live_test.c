@@ -304,7 +304,7 @@ static void missing_first_file_is_a_gap(void **state)
 }
 
 /* Zeros of any length at any place in a file are no events for the reader. */
-static void zeros_in_the_middle_are_reported_as_gap(void **state)
+static void zeros_in_a_middle_trace_file_are_reported_as_a_gap(void **state)
 {
 	static const char zeros[8192];
 	static const struct {
@@ -323,7 +323,7 @@ static void zeros_in_the_middle_are_reported_as_gap(void **state)
 	}
 }
 
-static void zeros_at_the_end_are_a_gap_without_an_end(void **state)
+static void zeros_at_the_end_of_the_last_file_are_a_gap_without_an_end_time(void **state)
 {
 	static const char zeros[300];
 	record_files();
@@ -475,7 +475,7 @@ static void trace_without_metadata_has_no_process_name(void **state)
 }
 
 /* struct weft_event has 16 bits for the number of a stream. */
-static void streams_beyond_the_maximum_share_the_last(void **state)
+static void streams_beyond_the_maximum_share_the_last_stream_number(void **state)
 {
 	enum { COUNT = UINT16_MAX + 5, BYTES = 256 };
 	struct weft_packet_header header;
@@ -557,13 +557,13 @@ int main(void)
 	    TEST(packet_started_after_the_copy_is_found),
 	    TEST(missing_middle_file_is_a_gap),
 	    TEST(missing_first_file_is_a_gap),
-	    TEST(zeros_in_the_middle_are_reported_as_gap),
-	    TEST(zeros_at_the_end_are_a_gap_without_an_end),
+	    TEST(zeros_in_a_middle_trace_file_are_reported_as_a_gap),
+	    TEST(zeros_at_the_end_of_the_last_file_are_a_gap_without_an_end_time),
 	    TEST(missing_stream_is_a_gap),
 	    TEST(definitions_list_the_threads_of_a_killed_program),
 	    TEST(packet_of_another_trace_after_the_end_is_skipped),
 	    TEST(trace_without_metadata_has_no_process_name),
-	    TEST(streams_beyond_the_maximum_share_the_last),
+	    TEST(streams_beyond_the_maximum_share_the_last_stream_number),
 	    TEST(reader_of_a_trace_in_memory_reads_no_byte_after_its_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ def slow_lookup_is_found(folder):
     assert 'event loop ' in run('explain', generate('lwt-contexts', os.path.join(folder, 'c'), '--count=1'))
 
 
-def callers_identify_waits_at_one_line(folder):
+def callers_of_a_slow_wait_are_found_among_waits_at_the_same_line(folder):
     """The callers of a slow wait are found by the order of ends, although other waits at the same line began later and ended before."""
     path = generate('lwt-callers', os.path.join(folder, 'callers'), '--count=30')
     slow, = explain(path)
@@ -170,7 +170,7 @@ def endless_loop_of_a_daemon_is_underway_and_not_a_hang(folder):
     assert any('(guard.ml:3) has been pending for 1.20 s: it waits for the loop (guard.ml:8), which continues, or' in e['text'] for e in found['evidence']), found
 
 
-def other_pending_waits_are_listed(folder):
+def hang_of_a_stream_consumer_lists_the_pending_wait_of_the_producer(folder):
     """Nothing shows that the consumer of a stream waits for its producer, so a hang of the consumer lists the wait of the producer."""
     path = generate('lwt-stream', os.path.join(folder, 'stream'), '--count=30')
     hang, = explain(path)
@@ -178,7 +178,7 @@ def other_pending_waits_are_listed(folder):
     assert any('(stream.ml:8) waits for wait' in e['text'] and '(stream.ml:5), which is pending too' in e['text'] for e in hang['evidence']), hang
 
 
-def siblings_do_not_wait_for_each_other(folder):
+def lwt_waits_started_together_do_not_wait_for_each_other(folder):
     path = generate('lwt-together', os.path.join(folder, 'together'), '--count=4')
     ids = {p['promise']: p['site'] for p in promises(path) if p['kind'] == 'wait'}
     links = [json.loads(line) for line in run('events', '--json', path).splitlines() if '"op":"await"' in line]
@@ -188,7 +188,7 @@ def siblings_do_not_wait_for_each_other(folder):
     assert len([p for p in marked if p['kind'] == 'wait']) == 5, marked
 
 
-def order_of_ends_identifies_waits_at_one_line(folder):
+def awaited_lwt_waits_are_found_by_the_order_of_their_ends(folder):
     """In `let%lwt a = f () and b = g () in`, the outer wait seems to await g at its start; that the end of f wakes it shows that it awaits f."""
     path = generate('lwt-both', os.path.join(folder, 'both'))
     lines = {p['promise']: p['site']['line'] for p in promises(path) if p['kind'] == 'wait'}
@@ -288,8 +288,8 @@ def damaged_wait_is_shown_as_unread_or_with_a_shorter_file_name(folder):
 
 with tempfile.TemporaryDirectory(prefix='weft-lwt-') as scratch:
     for test in (lwt_events_equal_the_events_read_by_ocaml, real_hang_is_named, real_server_is_explained, real_contexts_are_named, hang_is_named_with_its_callers,
-                 slow_lookup_is_found, callers_identify_waits_at_one_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read,
-                 endless_loop_of_a_daemon_is_underway_and_not_a_hang, other_pending_waits_are_listed, siblings_do_not_wait_for_each_other, order_of_ends_identifies_waits_at_one_line, one_hanging_job_of_many_is_named,
+                 slow_lookup_is_found, callers_of_a_slow_wait_are_found_among_waits_at_the_same_line, times_of_equal_requests_have_bounds, names_of_contexts_become_labels, names_longer_than_255_bytes_are_read,
+                 endless_loop_of_a_daemon_is_underway_and_not_a_hang, hang_of_a_stream_consumer_lists_the_pending_wait_of_the_producer, lwt_waits_started_together_do_not_wait_for_each_other, awaited_lwt_waits_are_found_by_the_order_of_their_ends, one_hanging_job_of_many_is_named,
                  outer_context_waits_for_the_inner_one, cancelled_work_is_no_finding, hang_in_a_pool_names_the_user_waiting_for_the_query, lwt_waits_inside_an_eio_fiber_are_read_without_findings, ended_wait_with_an_overwritten_start_is_no_hang,
                  user_events_of_ocaml_are_shown_as_bytes_or_text, damaged_wait_is_shown_as_unread_or_with_a_shorter_file_name):
         test(scratch)

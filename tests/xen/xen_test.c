@@ -69,7 +69,7 @@ static struct weft_xen xen_of(size_t pages)
 
 /* ---- References ---- */
 
-static void grant_references_in_xenstore_are_parsed(void **state)
+static void valid_grant_reference_lists_are_parsed_and_others_refused(void **state)
 {
 	static const struct {
 		const char *text;
@@ -146,7 +146,7 @@ static void grant_references_that_cannot_be_mapped_are_refused(void **state)
 	fake_finish(&fake);
 }
 
-static void xen_domain_is_found_by_id_and_by_name(void **state)
+static void xen_domain_without_a_ring_or_of_an_unknown_name_is_refused(void **state)
 {
 	const struct domain_host host = fake_host(&fake);
 	struct weft_trace *trace = NULL;
@@ -465,10 +465,10 @@ static int clean_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_teardown(grant_references_in_xenstore_are_parsed, clean_up),
+	    cmocka_unit_test_teardown(valid_grant_reference_lists_are_parsed_and_others_refused, clean_up),
 	    cmocka_unit_test_teardown(million_grant_references_are_refused, clean_up),
 	    cmocka_unit_test_teardown(grant_references_that_cannot_be_mapped_are_refused, clean_up),
-	    cmocka_unit_test_teardown(xen_domain_is_found_by_id_and_by_name, clean_up),
+	    cmocka_unit_test_teardown(xen_domain_without_a_ring_or_of_an_unknown_name_is_refused, clean_up),
 	    cmocka_unit_test_teardown(ring_of_few_pages_needs_one_xenstore_node, clean_up),
 	    cmocka_unit_test_teardown(ring_of_many_pages_needs_several_xenstore_nodes, clean_up),
 	    cmocka_unit_test_teardown(failed_call_of_a_guest_leaves_no_page_shared, clean_up),
