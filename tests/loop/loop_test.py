@@ -383,6 +383,8 @@ def pool(weft, folder):
         pattern = rf'slow: request \d+ "GET /{path}" took [^ ]+ m?s \(median of 5\d: [^)]+\): \d+% {state}'
         if not re.search(pattern, said):
             fail(f'no finding is about GET /{path}: {said}')
+    if 'find out what the request computed' not in said:
+        fail(f'there is no advice about GET /compute: {said}')
 
 
 TESTS = {'beside': beside, 'pool': pool, 'older': older, 'turns': turns, 'redis': redis, 'asyncio': asyncio, 'nginx': nginx, 'curl': curl, 'benchmark': benchmark, 'odd': odd}

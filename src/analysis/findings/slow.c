@@ -399,6 +399,8 @@ static void report_step_groups(
 				"other results";
 	else if (is_request(&most->longest) && !most->is_named)
 		finding->next = most->longest.is_asked ? weft__format_late_advice(f, cause) : "";
+	else if (most->kind == WEFT_STEP_RUNNING && most->is_own && f->model->promises[promise].kind == WEFT_KIND_REQUEST)
+		finding->next = "find out what the request computed: weft stats --functions prints where its thread was sampled";
 	else if (most->kind == WEFT_STEP_RUNNING && is_thread(f, cause)) {
 		weft__evidence_find_hot_function(f, WEFT_EVIDENCE_CAUSE, cause, most->longest.start_ns, most->longest.end_ns);
 		finding->next = weft__finding_text(f,
