@@ -35,7 +35,7 @@ static weft_id answer(void)
 	return weft_create(WEFT_SYSTEM_ID, WEFT_KIND_TASK, WEFT_SITE());
 }
 
-static void repeated_ends_of_one_type_are_one_finding(void **state)
+static void promises_of_one_type_resolved_twice_are_one_finding(void **state)
 {
 	start_recording();
 	weft_id first = 0;
@@ -112,7 +112,7 @@ static weft_id give_up(uint64_t goes_on_ns, bool somebody_reads)
 	return work;
 }
 
-static void work_running_after_a_timeout_is_wasted(void **state)
+static void long_work_after_a_timeout_is_wasted_unless_its_result_is_read(void **state)
 {
 	start_recording();
 	weft_id work = give_up(40 * MS, false);
@@ -134,7 +134,7 @@ static void work_running_after_a_timeout_is_wasted(void **state)
 }
 
 /* A runtime labels cancelled work "cancelled".  Only work that runs for long after its cancellation is wasted. */
-static void work_ignoring_its_cancellation_is_wasted(void **state)
+static void work_running_for_long_after_its_cancellation_is_wasted(void **state)
 {
 	for (int is_long = 0; is_long < 2; is_long++) {
 		start_recording();
@@ -240,7 +240,7 @@ static void wait_for_the_own_lock(void)
 
 /* An OS thread that waits for a lock records the owner of the lock.  If the last event of the owner is a wait for the same lock,
  * the owner has got the lock since then.  Only a promise that records both its hold and its wait is deadlocked. */
-static void lock_owner_waiting_for_its_lock_is_not_a_deadlock(void **state)
+static void lock_owner_awaiting_its_lock_deadlocks_only_if_it_recorded_the_hold(void **state)
 {
 	for (int itself = 0; itself < 2; itself++) {
 		start_recording();
@@ -323,7 +323,7 @@ static void response_is_overdue_after_20_times_the_slowest(void **state)
 /* ---- Stuck promises ---- */
 
 /* One of 60 pages is pending for 300 ms.  It awaits one input, one input after another, or inputs with doubling delays. */
-static void pending_promise_with_new_inputs_is_uncertainly_stuck(void **state)
+static void stuck_finding_of_a_promise_with_new_inputs_is_uncertain(void **state)
 {
 	for (int goes_on = 0; goes_on < 3; goes_on++) {
 		start_recording();
@@ -627,7 +627,7 @@ static void connection_awaiting_notifications_is_not_slow(void **state)
 }
 
 /* The program ran between request and response, so the response may have arrived long before the program read it. */
-static void peer_is_not_slow_while_the_program_runs(void **state)
+static void response_read_late_by_a_busy_program_is_not_slow(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store();
@@ -642,7 +642,7 @@ static void peer_is_not_slow_while_the_program_runs(void **state)
 	forget();
 }
 
-static void silent_store_is_reported_as_unanswered(void **state)
+static void connection_without_a_response_to_its_request_is_unanswered(void **state)
 {
 	start_recording();
 	weft_id store = connection_to_store();
@@ -678,7 +678,7 @@ static void read_store(uint64_t idle_ns, uint64_t answer_ns)
 	explain(true);
 }
 
-static void read_is_late_only_after_a_request(void **state)
+static void read_is_slow_only_if_the_time_after_its_request_is_long(void **state)
 {
 	read_store(MS, 300 * MS);
 	assert_int_equal(count_of(WEFT_FINDING_SLOW), 1);
@@ -723,7 +723,7 @@ static weft_id talk_on(weft_id listen, bool closes)
 	return connection;
 }
 
-static void connection_left_open_is_reported(void **state)
+static void single_connection_left_open_by_a_listener_is_reported(void **state)
 {
 	for (int left = 1; left <= 2; left++) {
 		weft_id open = 0;
@@ -753,25 +753,25 @@ int main(void)
 	    cmocka_unit_test(slow_name_server_is_reported),
 	    cmocka_unit_test(slow_response_of_a_peer_is_reported),
 	    cmocka_unit_test(connection_awaiting_notifications_is_not_slow),
-	    cmocka_unit_test(peer_is_not_slow_while_the_program_runs),
-	    cmocka_unit_test(silent_store_is_reported_as_unanswered),
-	    cmocka_unit_test(read_is_late_only_after_a_request),
+	    cmocka_unit_test(response_read_late_by_a_busy_program_is_not_slow),
+	    cmocka_unit_test(connection_without_a_response_to_its_request_is_unanswered),
+	    cmocka_unit_test(read_is_slow_only_if_the_time_after_its_request_is_long),
 	    cmocka_unit_test(timer_is_never_slow),
-	    cmocka_unit_test(connection_left_open_is_reported),
-	    cmocka_unit_test(repeated_ends_of_one_type_are_one_finding),
+	    cmocka_unit_test(single_connection_left_open_by_a_listener_is_reported),
+	    cmocka_unit_test(promises_of_one_type_resolved_twice_are_one_finding),
 	    cmocka_unit_test(second_end_of_a_promise_at_the_same_time_is_reported),
 	    cmocka_unit_test(late_result_of_cancelled_promise_is_no_finding),
-	    cmocka_unit_test(work_running_after_a_timeout_is_wasted),
-	    cmocka_unit_test(work_ignoring_its_cancellation_is_wasted),
+	    cmocka_unit_test(long_work_after_a_timeout_is_wasted_unless_its_result_is_read),
+	    cmocka_unit_test(work_running_for_long_after_its_cancellation_is_wasted),
 	    cmocka_unit_test(thread_without_a_remaining_signaller_hangs),
 	    cmocka_unit_test(lock_released_shortly_before_a_kill_is_not_a_hang),
 	    cmocka_unit_test(response_is_overdue_after_20_times_the_slowest),
-	    cmocka_unit_test(pending_promise_with_new_inputs_is_uncertainly_stuck),
+	    cmocka_unit_test(stuck_finding_of_a_promise_with_new_inputs_is_uncertain),
 	    cmocka_unit_test(idle_wait_of_a_repeating_consumer_is_informational),
 	    cmocka_unit_test(drained_backlog_is_informational),
 	    cmocka_unit_test(counter_overwritten_on_one_thread_is_no_backlog),
 	    cmocka_unit_test(retries_without_a_recorded_start_are_found),
-	    cmocka_unit_test(lock_owner_waiting_for_its_lock_is_not_a_deadlock),
+	    cmocka_unit_test(lock_owner_awaiting_its_lock_deadlocks_only_if_it_recorded_the_hold),
 	    cmocka_unit_test(each_stall_lists_its_own_victims),
 	    cmocka_unit_test(timer_shortly_after_a_stall_is_late),
 	};

@@ -121,7 +121,7 @@ static weft_id fetch_all(weft_id busy)
 	return fetch;
 }
 
-static void stall_names_the_slow_promise_that_it_covers(void **state)
+static void stall_covers_the_slow_promise_delayed_by_it(void **state)
 {
 	begin_desk();
 	const weft_id fetch = fetch_all(desk.timer);
@@ -176,7 +176,7 @@ int main(void)
 	    cmocka_unit_test(deadlock_covers_the_stall_of_a_member),
 	    cmocka_unit_test(stall_is_reported_if_no_finding_covers_it),
 	    cmocka_unit_test(spin_covers_the_stall_of_its_calls),
-	    cmocka_unit_test(stall_names_the_slow_promise_that_it_covers),
+	    cmocka_unit_test(stall_covers_the_slow_promise_delayed_by_it),
 	    cmocka_unit_test(slow_promises_at_the_same_time_are_both_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

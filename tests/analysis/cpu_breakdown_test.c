@@ -143,7 +143,7 @@ static void tell_round(void)
 
 /* A callback waits for a lock that a promise on another OS thread holds.  This thread is runnable but off CPU, or on CPU, or
  * blocked. If the trace does not record the blocking call of the callback, a page fault may have blocked it. */
-static void lock_wait_on_a_descheduled_thread_is_informational(void **state)
+static void unknown_wait_is_doubted_if_another_thread_got_no_cpu(void **state)
 {
 	static const char *const rounds[] = {"2000000 0 3 0 0", "149000000 0 3 0 0", "2000000 1 0 0 0"};
 	for (int r = 0; r < 3; r++)
@@ -187,7 +187,7 @@ static void wake_up(void)
 }
 
 /* The other thread fell asleep long before the lock wait, and the waiting thread has slept many times since then. */
-static void sleeping_thread_is_not_descheduled(void **state)
+static void thread_asleep_before_a_stall_is_not_said_to_lack_a_cpu(void **state)
 {
 	enum { SLEEPS = 100 };
 	tick_ns = 1;
@@ -242,7 +242,7 @@ static void short_unknown_sleep_is_informational(void **state)
 
 /* A callback sleeps in an unknown call.  If the callback has started a child process, the finding says that the machine was busy:
  * the callback may have waited until the child got a CPU. */
-static void start_of_a_process_may_wait_for_a_cpu(void **state)
+static void sleep_after_starting_a_process_may_be_due_to_a_busy_machine(void **state)
 {
 	for (int has_process = 0; has_process < 2; has_process++) {
 		tick_ns = 1;
@@ -270,8 +270,9 @@ static void start_of_a_process_may_wait_for_a_cpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stall_reports_its_cpu_breakdown),
-	    cmocka_unit_test(lock_wait_on_a_descheduled_thread_is_informational),
-	    cmocka_unit_test(sleeping_thread_is_not_descheduled), cmocka_unit_test(short_unknown_sleep_is_informational),
-	    cmocka_unit_test(start_of_a_process_may_wait_for_a_cpu)};
+	    cmocka_unit_test(unknown_wait_is_doubted_if_another_thread_got_no_cpu),
+	    cmocka_unit_test(thread_asleep_before_a_stall_is_not_said_to_lack_a_cpu),
+	    cmocka_unit_test(short_unknown_sleep_is_informational),
+	    cmocka_unit_test(sleep_after_starting_a_process_may_be_due_to_a_busy_machine)};
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }

@@ -260,7 +260,7 @@ static void slow_request_is_reported_if_no_stall_covers_it(void **state)
 	}
 }
 
-static void each_stall_reports_the_time_that_promises_lost(void **state)
+static void each_stall_reports_the_time_lost_by_promises(void **state)
 {
 	start_recording();
 	weft_id work[5];
@@ -329,7 +329,7 @@ static void do_something_before_reading(bool leaves_a_trace)
 	forget();
 }
 
-static void run_after_the_input_ended_is_not_counted_as_delay(void **state)
+static void promise_running_before_it_reads_its_input_is_not_delayed(void **state)
 {
 	do_something_before_reading(true);
 	do_something_before_reading(false);
@@ -349,7 +349,7 @@ static void first_run_of_a_trace_can_be_a_stall(void **state)
 	forget();
 }
 
-static void long_pause_in_a_run_is_reported_instead_of_the_run(void **state)
+static void pause_during_most_of_a_run_is_reported_instead_of_the_run(void **state)
 {
 	static const struct {
 		uint64_t before_ms, pause_ms, after_ms;
@@ -393,7 +393,7 @@ static void long_pause_in_a_run_is_reported_instead_of_the_run(void **state)
 }
 
 /* The shortest pause that is reported has 10 ms. */
-static void pause_of_exactly_the_limit_is_a_stall(void **state)
+static void pause_of_exactly_10_ms_is_a_stall(void **state)
 {
 	start_recording();
 	struct waiter w = waiter_new();
@@ -510,7 +510,7 @@ static void list_old_promises(void)
 }
 
 /* A callback starts a thread and waits for it.  On a busy machine, the new thread may get no CPU for a while. */
-static void wait_for_a_thread_that_starts_late_is_informational(void **state)
+static void wait_for_a_late_starting_thread_is_informational(void **state)
 {
 	for (int is_late = 0; is_late < 2; is_late++) {
 		start_recording();
@@ -542,7 +542,7 @@ static void wait_for_a_thread_that_starts_late_is_informational(void **state)
 }
 
 /* If no other OS thread was active during a lock wait, the wait may be due to the load of the machine. */
-static void lock_wait_is_a_stall_if_another_thread_was_active(void **state)
+static void lock_wait_is_an_alarm_only_if_another_thread_was_active(void **state)
 {
 	static void (*const meanwhile[])(void) = {sleep_there, sleep_on_another_thread, lock_there};
 	for (size_t i = 0; i < sizeof meanwhile / sizeof *meanwhile; i++) {
@@ -578,7 +578,7 @@ static void stop_there(void)
 }
 
 /* A ready promise is delayed only by runs on its own OS thread, so its path names such a run, and no run on another thread. */
-static void ready_promise_is_delayed_by_its_own_thread(void **state)
+static void ready_promise_is_delayed_only_by_runs_on_its_own_thread(void **state)
 {
 	start_recording();
 	begin_other_thread();
@@ -645,7 +645,7 @@ static void work_on_another_thread_is_no_stall(void **state)
 	}
 }
 
-static void victim_belongs_to_the_last_stall(void **state)
+static void late_callback_is_a_victim_of_the_last_stall_before_it(void **state)
 {
 	start_recording();
 	weft_run(WEFT_SYSTEM_ID);
@@ -684,7 +684,7 @@ static void victim_belongs_to_the_last_stall(void **state)
 
 /* libevent sleeps once more before it calls due timers; on a busy machine that sleep is long.  The intervals between earlier
  * calls of a timer show whether it was due during the stall. */
-static void due_timer_is_late_after_a_long_sleep(void **state)
+static void timer_due_by_its_earlier_intervals_is_late_after_a_long_sleep(void **state)
 {
 	for (int is_due = 0; is_due < 2; is_due++) {
 		start_recording();
@@ -713,7 +713,7 @@ static void due_timer_is_late_after_a_long_sleep(void **state)
 
 /* libuv also sleeps once more before it calls due timers, since 1.45.  The label of a timer that was never called shows its
  * timeout. */
-static void timer_that_was_due_by_its_label_is_late_after_a_long_sleep(void **state)
+static void timer_due_by_its_label_is_late_after_a_long_sleep(void **state)
 {
 	static const struct {
 		const char *label, *note;
@@ -891,7 +891,7 @@ static enum weft_severity measure_severity_behind_file(uint64_t length_ns)
 }
 
 /* A request for a file may take more than 100 ms on a busy machine, so a job that waits 140 ms for its end is no alarm. */
-static void short_wait_behind_a_file_is_informational(void **state)
+static void short_wait_for_a_pool_thread_busy_with_a_file_is_informational(void **state)
 {
 	assert_int_equal(measure_severity_behind_file(140 * MS), WEFT_SEVERITY_INFORMATION);
 	assert_int_equal(measure_severity_behind_file(300 * MS), WEFT_SEVERITY_ALARM);
@@ -911,7 +911,7 @@ static void others_run(size_t count)
 	}
 }
 
-static void promise_that_waits_while_many_later_ones_run_starves(void **state)
+static void promise_waiting_while_20_later_promises_run_starves(void **state)
 {
 	static const struct {
 		size_t others;
@@ -1005,24 +1005,24 @@ int main(void)
 	    cmocka_unit_test(short_or_busy_callback_is_no_alarm),
 	    cmocka_unit_test(synchronous_call_in_a_callback_is_a_stall),
 	    cmocka_unit_test(callback_blocked_at_the_end_hangs_in_its_call),
-	    cmocka_unit_test(victim_belongs_to_the_last_stall),
-	    cmocka_unit_test(each_stall_reports_the_time_that_promises_lost),
+	    cmocka_unit_test(late_callback_is_a_victim_of_the_last_stall_before_it),
+	    cmocka_unit_test(each_stall_reports_the_time_lost_by_promises),
 	    cmocka_unit_test(first_run_of_a_trace_can_be_a_stall),
-	    cmocka_unit_test(run_after_the_input_ended_is_not_counted_as_delay),
-	    cmocka_unit_test(long_pause_in_a_run_is_reported_instead_of_the_run),
-	    cmocka_unit_test(pause_of_exactly_the_limit_is_a_stall),
+	    cmocka_unit_test(promise_running_before_it_reads_its_input_is_not_delayed),
+	    cmocka_unit_test(pause_during_most_of_a_run_is_reported_instead_of_the_run),
+	    cmocka_unit_test(pause_of_exactly_10_ms_is_a_stall),
 	    cmocka_unit_test(stall_delays_only_its_own_thread),
-	    cmocka_unit_test(wait_for_a_thread_that_starts_late_is_informational),
-	    cmocka_unit_test(lock_wait_is_a_stall_if_another_thread_was_active),
-	    cmocka_unit_test(ready_promise_is_delayed_by_its_own_thread),
+	    cmocka_unit_test(wait_for_a_late_starting_thread_is_informational),
+	    cmocka_unit_test(lock_wait_is_an_alarm_only_if_another_thread_was_active),
+	    cmocka_unit_test(ready_promise_is_delayed_only_by_runs_on_its_own_thread),
 	    cmocka_unit_test(work_on_another_thread_is_no_stall),
-	    cmocka_unit_test(due_timer_is_late_after_a_long_sleep),
-	    cmocka_unit_test(timer_that_was_due_by_its_label_is_late_after_a_long_sleep),
+	    cmocka_unit_test(timer_due_by_its_earlier_intervals_is_late_after_a_long_sleep),
+	    cmocka_unit_test(timer_due_by_its_label_is_late_after_a_long_sleep),
 	    cmocka_unit_test(run_before_the_first_sleep_is_no_stall),
 	    cmocka_unit_test(backlog_is_reported_for_the_first_16_types),
 	    cmocka_unit_test(exhausted_pool_is_found_only_in_its_first_16_full_intervals),
-	    cmocka_unit_test(short_wait_behind_a_file_is_informational),
-	    cmocka_unit_test(promise_that_waits_while_many_later_ones_run_starves),
+	    cmocka_unit_test(short_wait_for_a_pool_thread_busy_with_a_file_is_informational),
+	    cmocka_unit_test(promise_waiting_while_20_later_promises_run_starves),
 	    cmocka_unit_test(promises_starving_together_are_one_finding),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

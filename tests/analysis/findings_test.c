@@ -80,7 +80,7 @@ static void running_or_returned_loop_has_no_finding(void **state)
 	}
 }
 
-static void unreturned_tasks_of_one_type_are_one_finding(void **state)
+static void tasks_of_one_type_without_a_result_are_one_finding(void **state)
 {
 	start_recording();
 	weft_id main_thread = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()), tasks[2];
@@ -221,7 +221,7 @@ static void longest_of_several_spins_is_reported(void **state)
 
 /* The trace has no event for the first calls of a spinning handle.  Their time is computed from the duration of the later calls.
  */
-static void spin_starts_after_the_creation_of_its_promise(void **state)
+static void computed_start_of_a_spin_is_not_before_its_promise(void **state)
 {
 	start_recording();
 	weft_run(weft_create(WEFT_SYSTEM_ID, WEFT_KIND_THREAD, WEFT_SITE()));
@@ -322,7 +322,7 @@ static void slow_operation_of_a_unique_type_is_uncertain(void **state)
 	forget();
 }
 
-static void unresolved_promise_is_certain_if_nothing_runs_at_the_end(void **state)
+static void hang_of_an_unresolved_promise_is_certain_if_nothing_runs_at_the_end(void **state)
 {
 	for (int running = 0; running < 2; running++) {
 		start_recording();
@@ -642,7 +642,7 @@ static void hang_after_a_failed_creator_shows_the_error(void **state)
 	forget();
 }
 
-static void hang_without_a_further_run_names_the_ended_input(void **state)
+static void hang_of_a_promise_not_run_after_its_input_ended_names_the_input(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -695,7 +695,7 @@ static void request_of_usual_duration_does_not_hang(void **state)
 	}
 }
 
-static void unknown_wait_advises_more_recording(void **state)
+static void hang_with_an_unrecorded_wait_advises_to_record_the_wait(void **state)
 {
 	start_recording();
 	weft_id main_promise = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_BIND, WEFT_SITE());
@@ -869,7 +869,7 @@ static void promise_awaiting_itself_is_a_cycle(void **state)
 
 /* ---- Failures ---- */
 
-static void error_that_says_cancelled_in_any_spelling_is_no_failure(void **state)
+static void error_text_with_cancelled_in_any_spelling_is_no_failure(void **state)
 {
 	static const char *const spellings[] = {"cancelled", "Lwt.Canceled", "ECANCELED", "operation canceled"};
 	start_recording();
@@ -965,7 +965,7 @@ static void analysis_can_be_cancelled_at_every_check(void **state)
 	forget();
 }
 
-static void unlisted_kinds_have_the_traits_of_unknown(void **state)
+static void unlisted_kinds_have_the_traits_of_the_unknown_kind(void **state)
 {
 	assert_true(weft_kind_has(77, WEFT_TRAIT_INPUTS));
 	assert_false(weft_kind_has(77, WEFT_TRAIT_OUTSIDE | WEFT_TRAIT_ENDLESS));
@@ -975,7 +975,7 @@ static void unlisted_kinds_have_the_traits_of_unknown(void **state)
 }
 /* ---- Use of a promise after its end, or before its creation ---- */
 
-static void await_or_lock_after_the_end_is_misuse(void **state)
+static void await_or_lock_by_an_ended_promise_is_misuse(void **state)
 {
 	start_recording();
 	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE()), ended[2];
@@ -1046,7 +1046,7 @@ static void callback_of_a_request_ended_by_the_system_is_no_misuse(void **state)
 }
 
 /* This test has to run first, because its first recording must have id 1. */
-static void use_of_a_promise_that_was_never_created_is_reported(void **state)
+static void use_of_a_never_created_promise_is_reported(void **state)
 {
 	for (int kept = 0; kept < 2; kept++) {
 		weft_id before = kept ? 0 : 77777, p;
@@ -1203,7 +1203,7 @@ static void explained_hang_precedes_many_unexplained_ones(void **state)
 	forget();
 }
 
-static void released_lock_not_taken_by_its_sleeping_loop_hangs(void **state)
+static void waiter_of_a_released_lock_hangs_if_its_loop_sleeps(void **state)
 {
 	start_recording();
 	weft_id lock = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_LOCK, WEFT_SITE());
@@ -1244,7 +1244,7 @@ static weft_id record_failure(enum notice notice)
 	return task;
 }
 
-static void failure_without_a_read_is_reported(void **state)
+static void failure_with_an_unread_or_ignored_result_is_reported(void **state)
 {
 	for (enum notice notice = READ; notice <= IGNORED; notice++) {
 		start_recording();
@@ -1414,33 +1414,33 @@ static void recently_active_promise_at_a_kill_is_in_flight(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(use_of_a_promise_that_was_never_created_is_reported),
+	    cmocka_unit_test(use_of_a_never_created_promise_is_reported),
 	    cmocka_unit_test(sleeping_loop_lists_the_handles_keeping_it_alive),
 	    cmocka_unit_test(running_or_returned_loop_has_no_finding),
 	    cmocka_unit_test(loop_closed_before_its_handles_is_an_alarm),
 	    cmocka_unit_test(endlessly_called_handle_spins),
 	    cmocka_unit_test(finished_spin_is_uncertain),
 	    cmocka_unit_test(longest_of_several_spins_is_reported),
-	    cmocka_unit_test(spin_starts_after_the_creation_of_its_promise),
+	    cmocka_unit_test(computed_start_of_a_spin_is_not_before_its_promise),
 	    cmocka_unit_test(few_or_long_calls_are_no_spin),
 	    cmocka_unit_test(only_cpu_time_decides_whether_calls_are_long),
-	    cmocka_unit_test(unreturned_tasks_of_one_type_are_one_finding),
+	    cmocka_unit_test(tasks_of_one_type_without_a_result_are_one_finding),
 	    cmocka_unit_test(unanswered_message_names_its_receiver),
 	    cmocka_unit_test(operation_in_flight_at_exit_is_no_alarm),
 	    cmocka_unit_test(operation_much_slower_than_its_type_is_an_alarm),
 	    cmocka_unit_test(slow_operation_of_a_unique_type_is_uncertain),
-	    cmocka_unit_test(unresolved_promise_is_certain_if_nothing_runs_at_the_end),
+	    cmocka_unit_test(hang_of_an_unresolved_promise_is_certain_if_nothing_runs_at_the_end),
 	    cmocka_unit_test(many_hangs_of_one_type_are_one_finding),
 	    cmocka_unit_test(finding_of_a_long_starvation_precedes_that_of_a_short_stall),
 	    cmocka_unit_test(label_of_a_merged_promise_names_its_target),
-	    cmocka_unit_test(await_or_lock_after_the_end_is_misuse),
+	    cmocka_unit_test(await_or_lock_by_an_ended_promise_is_misuse),
 	    cmocka_unit_test(next_request_from_a_callback_is_no_misuse),
 	    cmocka_unit_test(callback_of_a_request_ended_by_the_system_is_no_misuse),
 	    cmocka_unit_test(work_with_all_workers_asleep_is_a_lost_wakeup),
-	    cmocka_unit_test(released_lock_not_taken_by_its_sleeping_loop_hangs),
+	    cmocka_unit_test(waiter_of_a_released_lock_hangs_if_its_loop_sleeps),
 	    cmocka_unit_test(failures_of_one_type_error_and_site_are_one_finding),
 	    cmocka_unit_test(explained_hang_precedes_many_unexplained_ones),
-	    cmocka_unit_test(failure_without_a_read_is_reported),
+	    cmocka_unit_test(failure_with_an_unread_or_ignored_result_is_reported),
 	    cmocka_unit_test(retries_by_different_callers_are_one_finding),
 	    cmocka_unit_test(blocked_resolver_of_the_same_type_is_named),
 	    cmocka_unit_test(semaphore_holder_is_named),
@@ -1451,10 +1451,10 @@ int main(void)
 	    cmocka_unit_test(pending_condition_is_no_fault),
 	    cmocka_unit_test(hang_lists_the_held_locks),
 	    cmocka_unit_test(hang_after_a_failed_creator_shows_the_error),
-	    cmocka_unit_test(hang_without_a_further_run_names_the_ended_input),
+	    cmocka_unit_test(hang_of_a_promise_not_run_after_its_input_ended_names_the_input),
 	    cmocka_unit_test(queued_callback_at_exit_is_not_a_hang),
 	    cmocka_unit_test(request_of_usual_duration_does_not_hang),
-	    cmocka_unit_test(unknown_wait_advises_more_recording),
+	    cmocka_unit_test(hang_with_an_unrecorded_wait_advises_to_record_the_wait),
 	    cmocka_unit_test(waiters_of_one_promise_are_one_finding),
 	    cmocka_unit_test(pending_holder_and_lock_last_until_their_last_event),
 	    cmocka_unit_test(events_after_a_repeated_await_enter_the_model),
@@ -1462,9 +1462,9 @@ int main(void)
 	    cmocka_unit_test(cycle_with_a_pending_alternative_is_no_deadlock),
 	    cmocka_unit_test(cycle_with_only_stuck_alternatives_is_a_deadlock),
 	    cmocka_unit_test(promise_awaiting_itself_is_a_cycle),
-	    cmocka_unit_test(error_that_says_cancelled_in_any_spelling_is_no_failure),
+	    cmocka_unit_test(error_text_with_cancelled_in_any_spelling_is_no_failure),
 	    cmocka_unit_test(analysis_can_be_cancelled_at_every_check),
-	    cmocka_unit_test(unlisted_kinds_have_the_traits_of_unknown),
+	    cmocka_unit_test(unlisted_kinds_have_the_traits_of_the_unknown_kind),
 	    cmocka_unit_test(recently_active_promise_at_a_kill_is_in_flight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

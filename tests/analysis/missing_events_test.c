@@ -286,7 +286,7 @@ static void findings_without_names_are_uncertain(void **state)
 	end_files();
 }
 
-static void promise_pending_at_missing_events_is_uncertain(void **state)
+static void promise_pending_at_missing_events_is_no_alarm(void **state)
 {
 	record_files();
 	for (int i = 0; i < 40; i++) {
@@ -403,7 +403,7 @@ static void do_jobs(void)
 
 /* A pool thread, as in GLib, ends only the promises that it runs.  If its last events are missing, hangs of its jobs are not
  * reported; failures of other promises are. */
-static void incomplete_independent_thread_leaves_other_findings_certain(void **state)
+static void incomplete_pool_thread_hides_hangs_of_its_jobs_but_no_failures(void **state)
 {
 	record_files();
 	begin_jobs();
@@ -426,7 +426,7 @@ static void incomplete_independent_thread_leaves_other_findings_certain(void **s
 }
 
 /* If a file has lost even its header, the definitions still say that its stream exists, so its events count as missing. */
-static void file_with_a_cut_header_counts_as_missing(void **state)
+static void stream_with_a_cut_header_makes_findings_uncertain(void **state)
 {
 	record_files();
 	begin_shared();
@@ -578,11 +578,11 @@ int main(void)
 	    cmocka_unit_test(cut_in_unused_space_loses_no_event),
 	    cmocka_unit_test(names_lost_with_the_definitions_are_read_from_the_streams),
 	    cmocka_unit_test(findings_without_names_are_uncertain),
-	    cmocka_unit_test(promise_pending_at_missing_events_is_uncertain),
+	    cmocka_unit_test(promise_pending_at_missing_events_is_no_alarm),
 	    cmocka_unit_test(incomplete_pool_thread_makes_loop_findings_uncertain),
 	    cmocka_unit_test(pool_thread_without_events_is_treated_like_its_pool),
-	    cmocka_unit_test(incomplete_independent_thread_leaves_other_findings_certain),
-	    cmocka_unit_test(file_with_a_cut_header_counts_as_missing),
+	    cmocka_unit_test(incomplete_pool_thread_hides_hangs_of_its_jobs_but_no_failures),
+	    cmocka_unit_test(stream_with_a_cut_header_makes_findings_uncertain),
 	    cmocka_unit_test(counter_of_an_incomplete_thread_is_no_backlog),
 	    cmocka_unit_test(stall_before_missing_events_is_found),
 	    cmocka_unit_test(run_at_the_end_of_an_incomplete_trace_is_no_stall),

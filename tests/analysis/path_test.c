@@ -183,7 +183,7 @@ static void test_critical_path_of_a_known_program_is_found(void **state)
 /* A connection closes while its second read is pending, as in node.  Its path names its wait for the first read, and not the
  * loop, which ran before the close.
  */
-static void test_read_that_ends_with_its_connection_waits_for_the_input_before(void **state)
+static void test_path_of_a_connection_closed_during_a_read_names_the_ended_read(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -362,7 +362,7 @@ static void test_busy_loop_iteration_delays_a_file_request(void **state)
 
 /* A signal to a handle wakes its loop: the handle is ready from the signal on, not from its last run on.  A promise whose OS
  * thread sleeps is waiting and not ready, even if no input of the promise is known. */
-static void test_handle_is_ready_since_the_wakeup(void **state)
+static void test_handle_is_ready_from_its_signal_on(void **state)
 {
 	now_ns = 5000;
 	memset(buffer, 0, sizeof buffer);
@@ -592,9 +592,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_critical_path_of_a_known_program_is_found),
-	    cmocka_unit_test(test_read_that_ends_with_its_connection_waits_for_the_input_before),
+	    cmocka_unit_test(test_path_of_a_connection_closed_during_a_read_names_the_ended_read),
 	    cmocka_unit_test(test_pending_read_waits_for_the_queried_peer),
-	    cmocka_unit_test(test_handle_is_ready_since_the_wakeup),
+	    cmocka_unit_test(test_handle_is_ready_from_its_signal_on),
 	    cmocka_unit_test(test_restarted_timer_waits_since_its_last_callback),
 	    cmocka_unit_test(test_busy_loop_iteration_delays_a_file_request),
 	    cmocka_unit_test(test_released_holder_leaves_the_chain_of_waits),

@@ -203,7 +203,7 @@ static void long_lived_promises_are_no_leak(void **state)
 	}
 }
 
-static void promise_older_than_the_ring_is_slow(void **state)
+static void slow_promise_older_than_the_ring_is_reported(void **state)
 {
 	record_ring(64 << 10);
 	weft_id slow = begin_listed(WEFT_SYSTEM_ID, WEFT_KIND_TASK, "page");
@@ -327,7 +327,7 @@ int main(void)
 	    cmocka_unit_test(growing_number_of_timers_is_a_leak),
 	    cmocka_unit_test(rearmed_timers_are_no_leak),
 	    cmocka_unit_test(long_lived_promises_are_no_leak),
-	    cmocka_unit_test(promise_older_than_the_ring_is_slow),
+	    cmocka_unit_test(slow_promise_older_than_the_ring_is_reported),
 	    cmocka_unit_test(rising_counter_is_a_backlog),
 	    cmocka_unit_test(silent_open_connection_is_reported),
 	    cmocka_unit_test(retries_older_than_the_ring_are_reported),

@@ -135,7 +135,7 @@ def a_program_is_recorded_and_runs_on_as_before():
         expect('the code after the second recording', program.code(), before)
 
 
-def a_loop_that_is_older_is_recorded_with_its_handles():
+def loop_older_than_the_recording_is_recorded_with_its_handles():
     def wait_for_handles():
         waits, end = '', time.monotonic() + PATIENCE
         while waits.count('since') < 4 and time.monotonic() < end:
@@ -156,7 +156,7 @@ def a_loop_that_is_older_is_recorded_with_its_handles():
         program.kill()
 
 
-def a_program_has_the_name_under_which_it_was_started():
+def program_started_through_a_link_has_the_name_of_the_link():
     """weft attaches to a program that was started through a symbolic link, and that renames its first thread, as redis-server and Node.js 24 do."""
     os.symlink(server, 'till')
     with Server('renamed', path=os.path.abspath('till')) as program:
@@ -182,7 +182,7 @@ def a_program_has_the_name_under_which_it_was_started():
             fail(f'weft waits: {waits}')
 
 
-def a_program_whose_recording_has_ended_is_looked_at():
+def weft_waits_looks_at_a_program_once_after_its_recording():
     with Server() as program:
         record(program.pid, 'over', lambda: program.ask(40))
         waits = run('waits', program.pid)
@@ -190,7 +190,7 @@ def a_program_whose_recording_has_ended_is_looked_at():
             fail(f'weft waits: {waits}')
 
 
-def a_program_that_ends_ends_the_recording():
+def killed_program_ends_its_recording():
     with Server() as program:
         with subprocess.Popen([weft, 'record', '--pid', str(program.pid), '-o', 'ends'], stderr=subprocess.PIPE, text=True) as command:
             while 'attached' not in command.stderr.readline():
@@ -203,7 +203,7 @@ def a_program_that_ends_ends_the_recording():
             expect(f'the status of weft record, which says {said}', command.wait(PATIENCE), 0)
 
 
-def rounds_under_load_lose_no_answer():
+def switching_the_recording_under_load_loses_no_answer():
     rounds = int(os.environ.get('WEFT_TEST_MANY', '5'))
     with Server() as program:
         before = program.code()
@@ -216,7 +216,7 @@ def rounds_under_load_lose_no_answer():
         expect('the program', program.process.poll(), None)
 
 
-def programs_that_cannot_be_recorded_are_refused_with_a_reason():
+def unrecordable_processes_are_refused_with_a_reason():
     def refuse(program, reason):
         result = run('record', '--pid', program.pid, '-o', 'refused')
         expect(f'the lines of {result.stderr}', len(result.stderr.splitlines()), 1)
@@ -246,9 +246,9 @@ with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     a_program_is_recorded_and_runs_on_as_before()
     if loop:
-        a_loop_that_is_older_is_recorded_with_its_handles()
-    a_program_has_the_name_under_which_it_was_started()
-    a_program_whose_recording_has_ended_is_looked_at()
-    a_program_that_ends_ends_the_recording()
-    rounds_under_load_lose_no_answer()
-    programs_that_cannot_be_recorded_are_refused_with_a_reason()
+        loop_older_than_the_recording_is_recorded_with_its_handles()
+    program_started_through_a_link_has_the_name_of_the_link()
+    weft_waits_looks_at_a_program_once_after_its_recording()
+    killed_program_ends_its_recording()
+    switching_the_recording_under_load_loses_no_answer()
+    unrecordable_processes_are_refused_with_a_reason()
