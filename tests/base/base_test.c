@@ -87,7 +87,7 @@ static void idmap_finds_only_inserted_ids(void **state)
 
 /* A map that expects consecutive ids from a start id finds all ids, also older and unexpected ones, and keeps the expected ids
  * out of its hash table. */
-static void idmap_with_expected_ids_finds_all(void **state)
+static void idmap_with_expected_ids_also_finds_unexpected_ids(void **state)
 {
 	enum { OLD = 3, COUNT = 5000 };
 	static const int64_t expected[] = {0, 1000000, INT64_MAX, INT64_MIN, -1};
@@ -181,7 +181,7 @@ static void idmap_size_is_bounded_for_hostile_ids(void **state)
 	weft_idmap_finish(&map);
 }
 
-static void intern_numbers_equal_strings_equally(void **state)
+static void intern_gives_equal_strings_the_same_number(void **state)
 {
 	struct weft_intern table = {0};
 	char texts[500][12];
@@ -416,7 +416,7 @@ static void sort_moves_items_of_any_size(void **state)
 	}
 }
 
-static void search_finds_the_first_item_that_fits(void **state)
+static void search_finds_the_first_matching_item(void **state)
 {
 	static const int items[] = {1, 3, 3, 3, 7, 9};
 	enum { COUNT = sizeof items / sizeof *items };
@@ -600,7 +600,7 @@ static void json_texts_are_escaped(void **state)
 	}
 }
 
-static void utf8_is_valid_and_cut_at_characters(void **state)
+static void copied_utf8_is_valid_and_cut_at_characters(void **state)
 {
 	static const struct {
 		const char *from;
@@ -704,18 +704,18 @@ int main(void)
 	    cmocka_unit_test(vec_keeps_items_when_it_grows),
 	    cmocka_unit_test(vec_refuses_impossible_sizes),
 	    cmocka_unit_test(idmap_finds_only_inserted_ids),
-	    cmocka_unit_test(idmap_with_expected_ids_finds_all),
+	    cmocka_unit_test(idmap_with_expected_ids_also_finds_unexpected_ids),
 	    cmocka_unit_test(idmap_keys_of_different_lanes_are_separate),
 	    cmocka_unit_test(idmap_stores_any_id_pattern),
 	    cmocka_unit_test(idmap_size_is_bounded_for_hostile_ids),
-	    cmocka_unit_test(intern_numbers_equal_strings_equally),
+	    cmocka_unit_test(intern_gives_equal_strings_the_same_number),
 	    cmocka_unit_test(keyed_hash_equals_siphash_vectors),
 	    cmocka_unit_test(hostile_ids_do_not_collide),
 	    cmocka_unit_test(sort_orders_inputs_of_any_shape),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),
 	    cmocka_unit_test(selection_finds_the_same_item_as_sorting),
-	    cmocka_unit_test(search_finds_the_first_item_that_fits),
+	    cmocka_unit_test(search_finds_the_first_matching_item),
 	    cmocka_unit_test(size_arithmetic_reports_overflow),
 	    cmocka_unit_test(large_memory_is_writable_to_its_end),
 #ifdef __linux__
@@ -724,7 +724,7 @@ int main(void)
 	    cmocka_unit_test(cursor_reads_never_pass_the_end),
 	    cmocka_unit_test(utf8_control_characters_are_found),
 	    cmocka_unit_test(json_texts_are_escaped),
-	    cmocka_unit_test(utf8_is_valid_and_cut_at_characters),
+	    cmocka_unit_test(copied_utf8_is_valid_and_cut_at_characters),
 	    cmocka_unit_test(errors_name_the_file_and_offset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -200,7 +200,7 @@ static struct read_between read_both(void)
 
 /* Reads a hundred pairs before and after.  Between them 10,000 readings of the kernel clock must each lie between the surrounding
  * readings of the counter. */
-static void test_counter_predicts_the_kernel_clock(void **state)
+static void test_line_fit_predicts_the_cpu_counter_at_each_kernel_time(void **state)
 {
 	enum { PAIRS = 100, KNOWN = 10000 };
 	static struct read_between known[KNOWN], pairs[2][PAIRS];
@@ -243,7 +243,7 @@ static void test_counter_predicts_the_kernel_clock(void **state)
 	weft_line_fit_finish(&band);
 }
 #else
-static void test_counter_predicts_the_kernel_clock(void **state)
+static void test_line_fit_predicts_the_cpu_counter_at_each_kernel_time(void **state)
 {
 	skip();
 }
@@ -255,7 +255,7 @@ int main(void)
 	    cmocka_unit_test(test_true_line_is_within_the_bounds_of_the_line_fit),
 	    cmocka_unit_test(test_line_fit_bounds_equal_those_of_all_possible_lines),
 	    cmocka_unit_test(test_line_fit_refuses_invalid_points),
-	    cmocka_unit_test(test_counter_predicts_the_kernel_clock),
+	    cmocka_unit_test(test_line_fit_predicts_the_cpu_counter_at_each_kernel_time),
 	};
 	return cmocka_run_group_tests_name("band", tests, NULL, NULL);
 }

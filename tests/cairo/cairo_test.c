@@ -87,7 +87,7 @@ static void pictures_of_each_format_start_with_its_signature(void **state)
 	}
 }
 
-static void test_png_has_the_expected_pixels(void **state)
+static void test_png_has_its_size_and_the_background_of_its_theme(void **state)
 {
 	(void)state;
 	for (int theme = WEFT_THEME_LIGHT; theme <= WEFT_THEME_DARK; theme++) {
@@ -287,7 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(pictures_of_each_format_start_with_its_signature),
-	    cmocka_unit_test(test_png_has_the_expected_pixels),
+	    cmocka_unit_test(test_png_has_its_size_and_the_background_of_its_theme),
 	    cmocka_unit_test(test_pixel_renderer_draws_rectangles_as_cairo_does),
 	    cmocka_unit_test(test_pixel_renderer_draws_bars_as_cairo_does),
 	    cmocka_unit_test(test_pixel_renderer_draws_arrows_as_cairo_does),

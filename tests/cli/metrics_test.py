@@ -157,7 +157,7 @@ def find_bucket(limits, seconds):
     return sum(limit < seconds for limit in limits)
 
 
-def examples_name_only_metrics_that_exist(names):
+def examples_name_only_existing_metrics(names):
     for name in 'grafana-dashboard.json', 'weft-rules.yml':
         with open(os.path.join(examples, name), encoding='utf-8') as file:
             used = set(re.findall(r'\bweft_\w+', file.read()))
@@ -188,7 +188,7 @@ def prometheus_agrees_with_stats():
             client.answer()
         until('every request is counted', lambda: find(watcher.read(), 'weft_promises_total', name='GET /page', result='resolved') == PAGES)
         samples = watcher.read()
-        examples_name_only_metrics_that_exist({name for name, _ in samples})
+        examples_name_only_existing_metrics({name for name, _ in samples})
         expect('the delay of the loop', find(samples, 'weft_loop_delay_seconds_count') - find(samples, 'weft_loop_delay_seconds_bucket', le='0.25'), 1)
         expect('the loop was busy', 0.3 < find(samples, 'weft_loop_busy_seconds_total', process='http-troubled') < 30, True)
         rows = table('all/shop')
@@ -217,7 +217,7 @@ def prometheus_agrees_with_stats():
     watcher.end()
 
 
-def events_of_a_ring_are_counted_once():
+def requests_in_an_overwritten_ring_are_counted_at_most_once():
     """The ring has space for less than a second, and the program overwrites events in a burst before a watcher can read them."""
     os.mkdir('small')
     watcher = Watch('small', '--every=50ms')
@@ -238,7 +238,7 @@ def events_of_a_ring_are_counted_once():
     watcher.end()
 
 
-def label_names_are_limited_in_number():
+def promise_names_in_metrics_are_limited_in_number():
     os.mkdir('names')
     watcher = Watch('names')
     program = start(patient, 'names', stdin=subprocess.PIPE, env={**os.environ, 'WEFT_TRACE': 'names/many,size=16M'})
@@ -274,6 +274,6 @@ def label_names_are_limited_in_number():
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     prometheus_agrees_with_stats()
-    events_of_a_ring_are_counted_once()
-    label_names_are_limited_in_number()
+    requests_in_an_overwritten_ring_are_counted_at_most_once()
+    promise_names_in_metrics_are_limited_in_number()
     os.chdir('/')

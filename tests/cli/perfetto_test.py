@@ -159,7 +159,7 @@ def test_perfetto_file_has_the_promises_runs_and_counters_of_the_model():
                 assert (flows == 'none') == (not picture.arrows) or shape in ('short', 'tail', 'deep', 'waits', 'alive'), (shape, flows)
 
 
-def test_perfetto_arrows_lead_from_inputs_to_the_runs_that_read_them():
+def test_perfetto_arrows_lead_from_inputs_to_the_runs_reading_them():
     """Each arrow between a promise and a run leads from an input to the run that reads this input."""
     trace = os.path.join(folder, 'random-1')
     picture, _ = compare(trace)

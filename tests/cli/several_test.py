@@ -125,7 +125,7 @@ def test_info_reports_the_error_bounds_of_clocks():
     check('one is alone', told['unmatched'] > 0 and re.fullmatch(r'10\.0\.0\.\d:\d+ 10\.0\.0\.\d:\d+', told['example']), told)
 
 
-def test_traces_whose_clocks_cannot_be_aligned_are_reported():
+def test_traces_with_unalignable_clocks_are_refused_with_a_reason():
     """One line names the traces and the reason, no output is written, and each trace can still be read alone."""
     for fault, why in ('nat', '(NAT?)'), ('late', 'negative time'), ('one-way', 'bytes in both directions'), ('jumps', 'more bytes were read than written'):
         run(make_fleet, fault, '2', '60', '5', fault)

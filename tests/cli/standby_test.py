@@ -88,7 +88,7 @@ class Load:
         self.thread.join()
 
 
-def programs_are_recorded_one_after_another():
+def program_on_standby_is_recorded_several_times():
     with Server(server, '.', trace='one,standby,size=1M') as program:
         pid = program.process.pid
         expect('nothing was asked', (standby_row(pid)['on'], os.path.exists('one')), (False, False))
@@ -111,7 +111,7 @@ def programs_are_recorded_one_after_another():
     expect('what was pending', {'accept', 'signal'} - waits, set())
 
 
-def recording_is_switched_many_times():
+def recording_switched_on_and_off_many_times_stays_readable():
     with Server(server, '.', trace='many,standby,overwrite,size=256K') as program, Load(program):
         for i in range(MANY):
             run_without_error('on', program.process.pid, '--wait=60s', f'--size={dice.choice((128, 256, 512))}K')
@@ -156,7 +156,7 @@ def unknown_and_foreign_processes_are_refused():
             expect('another user', ('Permission denied' in told.stderr, told.returncode, standby_row(program.process.pid)['on']), (True, 2, False))
 
 
-def program_killed_while_asked_is_reported():
+def program_killed_before_it_records_is_reported_by_weft_on():
     """A stopped program is killed while weft on waits for it."""
     with Server(server, '.', trace='gone,standby') as program:
         pid = program.process.pid
@@ -356,6 +356,6 @@ with tempfile.TemporaryDirectory() as place:
     os.chmod(place, 0o755)
     with open('f.txt', 'w', encoding='utf-8') as f:
         f.write('(the whole of it)\n')
-    for test in programs_are_recorded_one_after_another, recording_is_switched_many_times, killed_programs_leave_readable_traces, unknown_and_foreign_processes_are_refused, program_killed_while_asked_is_reported, full_disk_is_reported, unmodified_programs_stand_by, programs_asleep_in_epoll_wait_record_pending_promises, requests_older_than_the_recording_are_counted:
+    for test in program_on_standby_is_recorded_several_times, recording_switched_on_and_off_many_times_stays_readable, killed_programs_leave_readable_traces, unknown_and_foreign_processes_are_refused, program_killed_before_it_records_is_reported_by_weft_on, full_disk_is_reported, unmodified_programs_stand_by, programs_asleep_in_epoll_wait_record_pending_promises, requests_older_than_the_recording_are_counted:
         if os.environ.get('WEFT_TEST_ONLY', '') in test.__name__:
             test()

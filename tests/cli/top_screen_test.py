@@ -258,7 +258,7 @@ def ended_programs_and_lost_traces_are_shown():
         t.until('one line', lambda s: 'ended: 2' in s and s.startswith('weft: there/is/none: '))
 
 
-def many_promises_are_summed_up():
+def hundred_thousand_promises_are_counted_and_searchable():
     """weft top shows 100,000 promises in flight."""
     with Program('crowd', 100000) as program, Terminal(100, 24) as t:
         t.start(weft, 'top', 'crowd')
@@ -295,7 +295,7 @@ def wrapping_ring_is_followed():
         t.until('it ended well', 'ended: 0')
 
 
-def threads_of_one_name_are_separate():
+def threads_with_equal_names_are_shown_with_their_numbers():
     """OS threads with the same name are shown with their numbers."""
     if not shutil.which('node'):
         return
@@ -312,6 +312,6 @@ def threads_of_one_name_are_separate():
 with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     os.mkdir('all')
-    for part in every_key_has_an_effect, mouse_selects_and_scrolls, every_terminal_size_is_drawn, ended_programs_and_lost_traces_are_shown, many_promises_are_summed_up, wrapping_ring_is_followed, threads_of_one_name_are_separate:
+    for part in every_key_has_an_effect, mouse_selects_and_scrolls, every_terminal_size_is_drawn, ended_programs_and_lost_traces_are_shown, hundred_thousand_promises_are_counted_and_searchable, wrapping_ring_is_followed, threads_with_equal_names_are_shown_with_their_numbers:
         part()
         print(part.__name__, 'as a person expects it', flush=True)

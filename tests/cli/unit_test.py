@@ -53,7 +53,7 @@ def confine(user):
     prctl(PR_SET_MDWE, 1, 0, 0, 0)
 
 
-def redis_is_recorded_as_installed(place):
+def redis_is_recorded_with_the_generated_drop_in(place):
     folder = os.path.join(place, 'redis-server.service.d')
     os.mkdir(folder)
     done = run(weft, 'record', '--install-unit=redis-server.service', '--size=1M', '-o', os.path.join(folder, 'weft.conf'))
@@ -88,7 +88,7 @@ def redis_is_recorded_as_installed(place):
             for _ in range(10):
                 client.send(b'*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$5\r\nvalue\r\n')
                 expect('the answer of redis', client.recv(100), b'+OK\r\n')
-        an_unprivileged_watcher_reads_it(logs)
+        unprivileged_watcher_reads_the_recording(logs)
         server.send_signal(signal.SIGTERM)
         expect('the end of redis', server.wait(timeout=PATIENCE), 0)
     traces = [name for name in os.listdir(logs) if name.startswith('redis-server-')]
@@ -97,7 +97,7 @@ def redis_is_recorded_as_installed(place):
     expect(f'the requests in: {stats}', '"SET"' in stats, True)
 
 
-def an_unprivileged_watcher_reads_it(logs):
+def unprivileged_watcher_reads_the_recording(logs):
     """A watcher that runs as the unit starts it, as another user with one capability, can read the recording."""
     if os.getuid() != 0 or not shutil.which('setpriv'):
         print('this user is not root: no other user watches')
@@ -136,5 +136,5 @@ with tempfile.TemporaryDirectory() as temporary:
     os.chdir(temporary)
     wrong_names_are_refused()
     the_example_is_hardened()
-    redis_is_recorded_as_installed(temporary)
+    redis_is_recorded_with_the_generated_drop_in(temporary)
     os.chdir('/')

@@ -170,7 +170,7 @@ def damage_is_reported_in_one_line():
         assert len(done.stderr.splitlines()) == (1 if done.returncode else 0) or b'skipped' in done.stderr, (turn, done)
 
 
-def missing_module_is_reported_in_one_line():
+def missing_weft_ctf_is_reported_in_one_line():
     os.mkdir('bin')
     shutil.copy(weft, 'bin/weft')
     done = run('info', 'whole', command='bin/weft', status=(2,))
@@ -222,6 +222,6 @@ kernel_events_become_runs_and_notes()
 discarded_events_are_reported()
 foreign_trace_joins_a_weft_trace()
 damage_is_reported_in_one_line()
-missing_module_is_reported_in_one_line()
+missing_weft_ctf_is_reported_in_one_line()
 print(lttng_recording_is_read())
 shutil.rmtree(folder)

@@ -329,7 +329,7 @@ static void test_crowded_rows_are_summed(void **state)
 	free(bytes);
 }
 
-static void test_legend_draws_every_sign(void **state)
+static void test_picture_of_all_signs_has_each_paint_and_name(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -783,7 +783,7 @@ static void test_names_do_not_overlap_runs(void **state)
 /* A hundred promises are created and resolved within a moment of a long trace: the frame shows a number instead of their arrows,
  * and that number is not in front of the columns.  The same arrows over the whole trace are drawn; so are few arrows, however
  * close they are. */
-static void test_dense_arrows_are_counted(void **state)
+static void test_dense_arrows_are_replaced_by_their_number(void **state)
 {
 	(void)state;
 	enum { NEAR, WIDE, FEW, CASES };
@@ -823,7 +823,7 @@ static void test_dense_arrows_are_counted(void **state)
 
 /* Two crowds with a second of sleep between them, in very low rows: each is drawn on its side of the gap, and the gap is empty.
  */
-static void test_folded_sleep_bounds_cross_no_text(void **state)
+static void test_text_crossed_by_a_folded_sleep_bound_has_a_halo(void **state)
 {
 	(void)state;
 	static struct mirage_writer w;
@@ -850,7 +850,7 @@ static void test_folded_sleep_bounds_cross_no_text(void **state)
 	close_scene(&s);
 }
 
-static void summed_rows_beside_a_folded_sleep_stay_exact(void **state)
+static void summed_rows_are_drawn_beside_a_folded_sleep_not_in_it(void **state)
 {
 	(void)state;
 	enum { CROWD = 400 };
@@ -899,7 +899,7 @@ static void summed_rows_beside_a_folded_sleep_stay_exact(void **state)
 	weft_lulls_destroy(lulls);
 }
 
-static void test_source_location_has_file_line_and_function(void **state)
+static void test_promise_without_a_label_is_named_by_its_creation_site(void **state)
 {
 	(void)state;
 	static const char libffi[] = "/usr/lib/libffi.so.8.1.2";
@@ -1191,17 +1191,17 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_growing_counter_is_drawn_as_rate),
 	    cmocka_unit_test(test_counters_of_wrapped_ring_have_values),
 	    cmocka_unit_test(test_counter_lanes_share_the_height),
-	    cmocka_unit_test(test_legend_draws_every_sign),
+	    cmocka_unit_test(test_picture_of_all_signs_has_each_paint_and_name),
 	    cmocka_unit_test(test_only_unexpected_failures_are_red),
 	    cmocka_unit_test(test_idle_handles_share_one_line),
 	    cmocka_unit_test(test_name_of_selected_promise_has_an_opaque_background),
 	    cmocka_unit_test(test_arrows_of_a_promise_with_many_arrows_are_pale),
 	    cmocka_unit_test(test_names_do_not_overlap_runs),
 	    cmocka_unit_test(test_long_names_are_cut_in_the_middle),
-	    cmocka_unit_test(test_dense_arrows_are_counted),
-	    cmocka_unit_test(test_folded_sleep_bounds_cross_no_text),
-	    cmocka_unit_test(summed_rows_beside_a_folded_sleep_stay_exact),
-	    cmocka_unit_test(test_source_location_has_file_line_and_function),
+	    cmocka_unit_test(test_dense_arrows_are_replaced_by_their_number),
+	    cmocka_unit_test(test_text_crossed_by_a_folded_sleep_bound_has_a_halo),
+	    cmocka_unit_test(summed_rows_are_drawn_beside_a_folded_sleep_not_in_it),
+	    cmocka_unit_test(test_promise_without_a_label_is_named_by_its_creation_site),
 	    cmocka_unit_test(test_labels_in_svg_are_escaped),
 	    cmocka_unit_test(test_frame_size_is_bounded),
 	    cmocka_unit_test(test_rows_of_short_promises_show_counts),

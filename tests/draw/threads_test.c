@@ -168,7 +168,7 @@ static void check_density(struct scene *s, const struct weft_draw_options *optio
 	free(truth.ns);
 }
 
-static void test_lane_colours_match_kernel_times(void **state)
+static void test_thread_lane_colours_match_kernel_times(void **state)
 {
 	(void)state;
 	struct scene s;
@@ -246,7 +246,7 @@ static double part_of(const char *tip, const char *what)
 }
 
 /* The tip of a pixel with many intervals shows the sum of each state. */
-static void test_tip_of_a_dense_pixel_sums_up_states(void **state)
+static void test_tip_of_a_pixel_with_many_intervals_shows_the_share_of_each_state(void **state)
 {
 	(void)state;
 	static int64_t times_ns[4001];
@@ -365,7 +365,7 @@ static void test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise(void 
 }
 
 /* One action shows or hides the lanes; links and the history contain the choice. */
-static void test_lanes_can_be_hidden(void **state)
+static void test_thread_lanes_can_be_hidden(void **state)
 {
 	(void)state;
 	struct weft_viewer *v = open_viewer("2k");
@@ -394,12 +394,12 @@ int main(int argc, char **argv)
 		return 1;
 	generator = argv[1];
 	golden_dir = argv[2];
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lane_colours_match_kernel_times),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_thread_lane_colours_match_kernel_times),
 	    cmocka_unit_test(test_lanes_of_many_threads_need_few_primitives),
 	    cmocka_unit_test(test_draw_list_of_thread_lanes_equals_its_golden),
-	    cmocka_unit_test(test_tip_of_a_dense_pixel_sums_up_states),
+	    cmocka_unit_test(test_tip_of_a_pixel_with_many_intervals_shows_the_share_of_each_state),
 	    cmocka_unit_test(test_pointer_on_a_thread_interval_shows_its_tip),
 	    cmocka_unit_test(test_wakeup_arrows_are_drawn_if_few_or_of_the_selected_promise),
-	    cmocka_unit_test(test_lanes_can_be_hidden)};
+	    cmocka_unit_test(test_thread_lanes_can_be_hidden)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
