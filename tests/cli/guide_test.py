@@ -91,7 +91,7 @@ class Guide(unittest.TestCase):
         self.assertEqual((status, text), (2, ''))
         self.assertIn('frobnicate', error)
 
-    def test_help_of_a_name_of_both_shows_the_verb_before_the_finding(self):
+    def test_help_explain_shows_the_usage_of_the_verb(self):
         self.assertIn('usage: weft explain', help_of('explain')[1])
 
 

@@ -408,7 +408,7 @@ static void negative_times_move_the_clock_origin(void **state)
 }
 
 /* The reader takes zeros for unwritten bytes and skips everything after them. */
-static void exported_event_whose_bytes_are_all_0_is_kept(void **state)
+static void exported_event_with_all_bytes_0_is_kept(void **state)
 {
 	static const struct weft_event events[] = {{.op = WEFT_OP_CREATE, NO}, {.time_ns = 1, .op = WEFT_OP_CREATE, NO},
 	    {.time_ns = INT64_C(1) << 32, .op = WEFT_OP_CREATE, NO},
@@ -436,7 +436,7 @@ static void exported_text_with_a_nul_counts_as_a_loss(void **state)
 }
 
 /* Writing, reading or an allocation fails at every possible place: the call returns an error and leaves *losses unchanged. */
-static void failed_write_at_any_step_is_reported(void **state)
+static void export_reports_any_failed_write_read_or_allocation(void **state)
 {
 	struct weft_losses losses, before;
 	struct weft_error err;
@@ -635,9 +635,9 @@ int main(void)
 	    cmocka_unit_test(exported_callers_keep_their_sites),
 	    cmocka_unit_test(trace_without_events_is_readable),
 	    cmocka_unit_test(negative_times_move_the_clock_origin),
-	    cmocka_unit_test(exported_event_whose_bytes_are_all_0_is_kept),
+	    cmocka_unit_test(exported_event_with_all_bytes_0_is_kept),
 	    cmocka_unit_test(exported_text_with_a_nul_counts_as_a_loss),
-	    cmocka_unit_test(failed_write_at_any_step_is_reported),
+	    cmocka_unit_test(export_reports_any_failed_write_read_or_allocation),
 	    cmocka_unit_test(spans_are_written_or_fail_with_enomem),
 	    cmocka_unit_test(checkpoint_is_complete_or_fails_with_enomem),
 	    cmocka_unit_test(placeholders_keep_the_length_and_hide_the_text),

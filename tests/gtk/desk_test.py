@@ -303,7 +303,7 @@ def colours_are_chosen():
         app.until('still dark', lambda w: w['dark'])
 
 
-def each_metric_can_be_hidden():
+def one_counter_can_be_hidden_in_the_menu():
     with App(view, generated('crowd', '5k')) as app:
         app.shown()
         app.click_on('Main Menu')
@@ -315,7 +315,7 @@ def each_metric_can_be_hidden():
         app.until_viewer('one is hidden', lambda v: v['hidden'] == [chosen])
 
 
-def times_of_day_are_shown():
+def key_t_changes_the_times_of_the_ruler():
     with App(view, record('bad')) as app:
         app.shown()
         app.settled()
@@ -391,7 +391,7 @@ sys.exit(run([
     window_closes_while_reading,
     shown_trace_survives_file_changes,
     colours_are_chosen,
-    each_metric_can_be_hidden,
-    times_of_day_are_shown,
+    one_counter_can_be_hidden_in_the_menu,
+    key_t_changes_the_times_of_the_ruler,
     pictures_match_goldens,
 ]))

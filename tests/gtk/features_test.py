@@ -89,7 +89,7 @@ def other_promises_are_dimmed():
         until('all is as it was', lambda: app.share(BLUE) > ran * 0.9, app)
 
 
-def click_selects_and_fills_the_panel():
+def click_on_a_promise_selects_it_and_shows_it_in_the_panel():
     with App(view, record('bad')) as app:
         app.shown()
         app.key('F9')
@@ -214,7 +214,7 @@ def findings_select_their_promise():
                   and w['viewers'][0]['highlighting'] == 3)
 
 
-def row_in_flight_selects_its_promise():
+def row_of_a_promise_in_flight_selects_the_promise():
     """Rows of a hung program in flight at its end, by mouse, by keys, and as assistive technology reads them."""
     import pyatspi
     with App(view, record('bad')) as app:
@@ -296,7 +296,7 @@ def selection_is_read_by_assistive_technology():
         assert {'Find', 'Side Panel', 'Main Menu', 'Time', 'Rows'} <= names, names
 
 
-def double_click_highlights_the_merged_promise():
+def double_click_highlights_all_promises_of_a_merged_chain():
     with App(view, generated('tail', '2k')) as app:
         app.shown()
         app.key('plus', 'plus', 'plus')
@@ -342,7 +342,7 @@ def thread_rows_have_names():
         until('it is heard', lambda: app.which(lambda a: a.name.startswith('Promises of') and 'had to wait' in a.description), app)
 
 
-def measured_span_is_zoomed_to():
+def key_m_zooms_to_the_measured_interval():
     with App(view, generated('random', '20k')) as app:
         app.shown()
         viewer = app.settled()
@@ -556,7 +556,7 @@ def damage_is_reported():
         app.until('what is damaged', lambda w: len(w['notice']) > 20)
 
 
-def windows_close_while_they_load():
+def windows_can_be_closed_while_they_load():
     path = generated('random', '1M', '--format=native')
     with App(view, path) as app:
         app.until('a window', lambda w: True)
@@ -605,20 +605,20 @@ def shortcuts_are_listed():
 sys.exit(run([
     search_runs_while_typing,
     other_promises_are_dimmed,
-    click_selects_and_fills_the_panel,
+    click_on_a_promise_selects_it_and_shows_it_in_the_panel,
     tutorial_steps_work,
     keys_follow_links,
     pointer_shows_a_tip,
     panel_links_select_promises,
     findings_select_their_promise,
-    row_in_flight_selects_its_promise,
+    row_of_a_promise_in_flight_selects_the_promise,
     healthy_trace_has_no_findings,
     why_question_is_answered,
     selection_is_read_by_assistive_technology,
-    double_click_highlights_the_merged_promise,
+    double_click_highlights_all_promises_of_a_merged_chain,
     menu_and_space_hide_metrics,
     thread_rows_have_names,
-    measured_span_is_zoomed_to,
+    key_m_zooms_to_the_measured_interval,
     table_can_be_sorted_filtered_and_limited_to_the_measured_interval,
     overview_moves_the_picture,
     picture_is_exported,
@@ -630,7 +630,7 @@ sys.exit(run([
     high_dpi_screen_has_sharp_pictures,
     settings_are_kept,
     damage_is_reported,
-    windows_close_while_they_load,
+    windows_can_be_closed_while_they_load,
     row_names_are_at_the_left,
     shortcuts_are_listed,
 ]))

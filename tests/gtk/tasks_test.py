@@ -170,7 +170,7 @@ def labelled(path, label):
     return int(line_of(path, label).split()[1])
 
 
-def pointed_arrow_shows_a_tip():
+def pointer_on_an_arrow_shows_its_tip():
     """The tip of an arrow, and of a line, explains it."""
     path = trace('lock')
     disk = labelled(path, 'disk')
@@ -200,7 +200,7 @@ def pointed_arrow_shows_a_tip():
         app.picture('arrow')
 
 
-def total_waiting_time_is_attributed():
+def total_waiting_time_is_attributed_to_promises():
     with App(view, trace('lock')) as app:
         app.shown()
         app.key('Escape')
@@ -272,7 +272,7 @@ def rows_are_grouped():
         assert len({p[3] for p in viewer['promises']}) < len({p[3] for p in before['promises']})
 
 
-def every_action_has_a_key():
+def every_action_has_a_key_with_a_visible_effect():
     """Every action in the window of shortcuts has a visible effect, by its key and earlier keys alone."""
     one = ['shift+Down']  # the first promise in view is selected
     actions = [([], key) for key in ('plus', 'space', 'S', 'o', 'L', 't', 'R', 'F9', 'slash', 'q', 'F', 'e', 'd', 's', 'at', 'question', 'G', 'shift+Down', 'ctrl+e')]
@@ -492,7 +492,7 @@ def most_expensive_type_is_found():
         app.picture('table')
 
 
-sys.exit(run([slowest_request_is_explained, slow_read_of_node_is_explained, pointed_arrow_shows_a_tip, total_waiting_time_is_attributed, focused_promise_shows_its_path, promises_of_a_kind_are_folded, rows_are_grouped, every_action_has_a_key,
+sys.exit(run([slowest_request_is_explained, slow_read_of_node_is_explained, pointer_on_an_arrow_shows_its_tip, total_waiting_time_is_attributed_to_promises, focused_promise_shows_its_path, promises_of_a_kind_are_folded, rows_are_grouped, every_action_has_a_key_with_a_visible_effect,
               assistive_technology_reads_the_picture,
               focus_shows_one_connection, all_reads_are_folded, time_between_two_events_is_measured, first_difference_of_two_runs_is_found,
               short_work_in_long_sleep_is_visible, back_undoes_ten_moves, most_expensive_type_is_found]))

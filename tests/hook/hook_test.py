@@ -152,7 +152,7 @@ def test_symbols_are_replaced_if_no_code_can_be_mapped(built):
     check({p['kind'] for p in found[0][2]} - {'lock', 'condition'} == {'thread'}, 'what libc alone tells: also what one had to wait for', found)
 
 
-def test_program_that_is_not_recorded_has_a_reason(built):
+def test_unrecorded_program_is_reported_with_a_reason(built):
     if 'static' in built:
         names(record('./static'), [])
         check('linked statically' in record.said, 'static', record.said)
@@ -343,7 +343,7 @@ def test_ended_operations_are_kept_however_the_program_dies(built):
             check([p['end'] for p in promises if p['kind'] == 'loop'] == ['pending'], mood, promises)
 
 
-def test_program_that_closes_descriptors_or_confines_itself_is_recorded(built):
+def test_program_closing_descriptors_or_confining_itself_is_recorded(built):
     for mood, times in (('close-all', 2), ('mdwe', 1), ('longjmp', 1), ('seccomp', 1)):
         for way in ('shared', 'late', 'inside'):
             if way not in built:
@@ -354,7 +354,7 @@ def test_program_that_closes_descriptors_or_confines_itself_is_recorded(built):
                 all_taken((way, runtimes, promises))
 
 
-def test_exception_leaves_a_recorded_callback(built):
+def test_exception_can_be_thrown_through_a_recorded_callback(built):
     if 'throw' in built:
         for trace in record('./throw'):
             all_taken(trace)
@@ -377,7 +377,7 @@ def test_each_child_process_has_its_trace(built):
             has_work(trace)
 
 
-def test_directory_of_traces_is_read_as_all_of_them(built):
+def test_directory_of_several_traces_is_read_as_all_of_its_traces(built):
     """A directory of one trace is that trace; of several traces, a verb for one lists them, and the others show all."""
     found = record('./shared')
     check(run([weft, 'events', 'out']) == run([weft, 'events', 'out/' + found[0][0]]), 'the only trace')
@@ -404,7 +404,7 @@ def test_daemon_is_recorded(built):
         has_work(trace)
 
 
-def test_program_that_changes_its_user_continues_its_trace(built):
+def test_program_changing_its_user_continues_its_trace(built):
     """A program that starts as root and becomes another user continues its trace; a program that it executes then creates a trace in a folder of that user."""
     if os.getuid():
         print('skipped: user: only root can become another')

@@ -420,7 +420,7 @@ static void process_group_is_killed(void)
 	pause();
 }
 
-static void process_of_a_raw_system_call(void)
+static void raw_clone_call_starts_a_process(void)
 {
 	run_loop();
 	const long child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
@@ -558,7 +558,7 @@ static void on_value(int number, siginfo_t *info, void *context)
 	signals = (sig_atomic_t)(info->si_value.sival_int + info->si_code);
 }
 
-static void value_of_a_queued_signal(void)
+static void queued_signal_delivers_its_value(void)
 {
 	struct sigaction action = {.sa_sigaction = on_value, .sa_flags = SA_SIGINFO};
 	sigaction(SIGRTMIN + 2, &action, NULL);
@@ -669,10 +669,10 @@ static const struct {
     MOOD(traced_child), MOOD(children_ignored), MOOD(no_environment), MOOD(print_environment), MOOD(cleared_environment),
     MOOD(locked_memory), MOOD(working_directory_is_removed), MOOD(standard_output_is_closed), MOOD(process_shares_memory),
     MOOD(blocked_signal_is_taken_by_sigwaitinfo), MOOD(loop_at_exit), MOOD(quick_exit_calls_no_exit_handlers),
-    MOOD(divided_by_zero), MOOD(bad_address), MOOD(process_group_is_killed), MOOD(process_of_a_raw_system_call),
+    MOOD(divided_by_zero), MOOD(bad_address), MOOD(process_group_is_killed), MOOD(raw_clone_call_starts_a_process),
     MOOD(loop_in_signal_handler), MOOD(loop_on_another_stack), MOOD(file_size_limit), MOOD(not_dumpable),
     MOOD(thread_is_cancelled), MOOD(many_threads_with_small_stacks), MOOD(program_of_memory), MOOD(other_root_and_user),
-    MOOD(value_of_a_queued_signal), MOOD(exec_with_wrong_addresses), MOOD(no_variables_at_all),
+    MOOD(queued_signal_delivers_its_value), MOOD(exec_with_wrong_addresses), MOOD(no_variables_at_all),
     MOOD(reads_are_interrupted_or_restarted), MOOD(all_descriptors_are_closed_at_once), MOOD(own_namespaces),
     MOOD(print_signals)};
 

@@ -85,7 +85,7 @@ def ocaml_random_fiber_numbers(size):
 
 
 @shape
-def ocaml_fiber_that_awaits_and_creates_itself(size):
+def ocaml_fiber_awaiting_and_creating_itself(size):
     """A fiber that is its own context and its own promise, waits for itself, and is created again and again."""
     return ring(size, lambda i: fiber(i, 1, 1) + number(i, 'fiber', 1) + thing(i, 'create_cc', 1, SWITCH) + number(i, 'try_get', 1) +
                 number(i, 'get', 1) + text(i, 'error', 1, b'why') + unit(i, 'exit_cc'))
@@ -232,7 +232,7 @@ def lwt_endless_loop_of_waits(size):
 
 
 @shape
-def lwt_one_waits_for_all(size):
+def lwt_one_wait_for_many_earlier_waits(size):
     count = size // 100
     return ring(size, lambda i: wait(i, b'B', 1) if i < count else wait(i, b'B', 2) if i == count else wait(i, b'E', 1))
 

@@ -203,13 +203,13 @@ def text_bomb(size):
 
 
 @shape
-def one_huge_label_of_many_promises(size):
+def many_promises_share_one_huge_label(size):
     long = string(1, 'é'.encode() * (size // 6))
     return native(size, lambda i: create(2 * i, -1, i + 1) + keyed(LABEL, 2 * i + 1, i + 1, 1), long)
 
 
 @shape
-def one_huge_error_of_many_promises(size):
+def many_promises_share_one_huge_error(size):
     long = string(1, b'\x01\x02"' * (size // 9))
     return native(size, lambda i: create(2 * i, -1, i + 1) + struct.pack('<BIiiH', FAIL, 2 * i + 1, -1, i + 1, 1), long)
 
@@ -392,7 +392,7 @@ def many_packets_with_other_trace_uuids(size):
 
 
 @shape
-def each_packet_claims_the_rest_of_the_file(size):
+def each_packet_claims_to_reach_the_end_of_the_file(size):
     """Each packet claims to reach to the end."""
     return until(size, lambda i: packet(one(RUN, i, i + 1), sequence=i, before=i, size=8 * max(HEADER + 9, size - i * (HEADER + 9))))
 
@@ -414,7 +414,7 @@ def packets_with_invalid_definitions(size):
 
 
 @shape
-def one_string_key_is_redefined_many_times(size):
+def two_string_keys_are_redefined_many_times(size):
     return native(size, lambda i: keyed(LABEL, i, i + 1, 65535), until(size // 2, lambda i: string(65535 - i % 2, b'a%d' % i)))
 
 
@@ -475,7 +475,7 @@ def each_promise_awaits_all_others(size):
 
 
 @shape
-def number_of_await_paths_doubles(size):
+def number_of_await_paths_doubles_with_each_pair(size):
     """Each of two promises awaits both of the next two: the number of paths doubles with each pair."""
     return counted(size, 58, lambda n: [
         create(8 * i + k, -1, 2 * i + k + 1, JOIN) + two(AWAIT, 8 * i + 2 + k, 2 * i + k + 1, 2 * i + 3) +
@@ -483,7 +483,7 @@ def number_of_await_paths_doubles(size):
 
 
 @shape
-def one_await_is_repeated_many_times(size):
+def two_awaits_are_repeated_many_times(size):
     return native(size, lambda i: two(AWAIT, i, i % 2 + 1, 3))
 
 
@@ -580,7 +580,7 @@ def one_error_passes_along_a_long_chain(size):
 
 
 @shape
-def many_tasks_that_should_resolve(size):
+def many_tasks_with_the_should_resolve_mark(size):
     return native(size, lambda i: create(2 * i, -1, i + 1) + one(SHOULD_RESOLVE, 2 * i + 1, i + 1))
 
 
@@ -650,7 +650,7 @@ def sleeps(size):
 
 
 @shape
-def many_streams_that_sleep_often(size):
+def many_streams_with_frequent_sleeps(size):
     def stream(i):
         return packet(until(2000, lambda k: struct.pack('<BIB', IDLE, 1000 * k + i, 0) + one(RESUME, 1000 * k + i + 500, i + 1)), stream=i)
     return until(size, stream)

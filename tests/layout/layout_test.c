@@ -271,7 +271,7 @@ static void test_smallest_kinds_share_the_last_row_group(void **state)
 	free(m.promises);
 }
 
-static void test_promise_that_starts_earlier_gets_the_upper_row(void **state)
+static void test_promise_with_an_earlier_start_gets_the_upper_row(void **state)
 {
 	(void)state;
 	static const int64_t starts[][3] = {{10, 20, 30}, {30, 20, 10}, {20, 10, 30}, {10, 30, 20}, {-10, 10, 0}, {10, 20, 10}};
@@ -308,7 +308,7 @@ static void test_promise_older_than_its_creator_gets_a_row(void **state)
 }
 
 /* No rule can hold for a whole cycle, but the layout terminates. */
-static void test_layout_of_promises_that_create_each_other_ends(void **state)
+static void test_layout_of_promises_creating_each_other_terminates(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(4);
@@ -584,7 +584,7 @@ static void expect_owners(const struct weft_model *m, const uint32_t *owners)
 	weft_layout_destroy(l);
 }
 
-static void test_promises_belong_to_their_actor(void **state)
+static void test_promises_are_on_the_track_of_their_actor(void **state)
 {
 	(void)state;
 	struct weft_model m = model_of(12);
@@ -665,7 +665,7 @@ static uint32_t rows_of_a_connection(uint32_t burst, uint32_t passing)
 }
 
 /* Many lasting connections, each of which creates its promises one after the other. */
-static void test_rows_of_a_block_equal_its_live_promises(void **state)
+static void test_number_of_rows_of_a_connection_equals_its_live_promises(void **state)
 {
 	(void)state;
 	enum { CONNECTIONS = 200, READS = 30 };
@@ -878,7 +878,7 @@ static uint32_t serve(uint32_t connections, uint32_t requests, bool bursts)
 	return lay_out(&m);
 }
 
-static void test_rows_of_a_server_equal_its_concurrent_requests(void **state)
+static void test_number_of_rows_of_a_server_is_near_its_live_promises(void **state)
 {
 	(void)state;
 	assert_int_equal(serve(12, 10, false), 12 * 5);
@@ -936,7 +936,7 @@ static void test_empty_model_has_no_rows(void **state)
 	assert_int_equal(lay_out(&m), 0);
 }
 
-static void test_layout_of_net_ctf_matches_known_rows(void **state)
+static void test_layout_of_net_ctf_needs_at_most_53_rows(void **state)
 {
 	(void)state;
 	char path[4096];
@@ -964,27 +964,27 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_layouts_of_random_traces_keep_every_rule),
 	    cmocka_unit_test(test_smallest_kinds_share_the_last_row_group),
-	    cmocka_unit_test(test_promise_that_starts_earlier_gets_the_upper_row),
+	    cmocka_unit_test(test_promise_with_an_earlier_start_gets_the_upper_row),
 	    cmocka_unit_test(test_promise_older_than_its_creator_gets_a_row),
-	    cmocka_unit_test(test_layout_of_promises_that_create_each_other_ends),
+	    cmocka_unit_test(test_layout_of_promises_creating_each_other_terminates),
 	    cmocka_unit_test(test_layouts_of_extreme_traces_waste_few_rows),
 	    cmocka_unit_test(test_idle_handles_are_folded),
 	    cmocka_unit_test(test_promises_of_a_folded_handle_have_rows_within_the_layout),
 	    cmocka_unit_test(test_overlapping_promises_need_as_many_rows_as_are_alive),
 	    cmocka_unit_test(test_million_sequential_promises_need_few_rows),
 	    cmocka_unit_test(test_row_of_a_caller_is_above_the_row_of_its_callee),
-	    cmocka_unit_test(test_promises_belong_to_their_actor),
+	    cmocka_unit_test(test_promises_are_on_the_track_of_their_actor),
 	    cmocka_unit_test(test_promises_created_while_a_request_is_open_are_on_its_track),
-	    cmocka_unit_test(test_rows_of_a_block_equal_its_live_promises),
+	    cmocka_unit_test(test_number_of_rows_of_a_connection_equals_its_live_promises),
 	    cmocka_unit_test(test_actor_keeps_its_block_of_rows_if_the_row_limit_allows),
 	    cmocka_unit_test(test_promises_without_a_creator_belong_to_their_waiters),
 	    cmocka_unit_test(test_focus_selects_related_promises),
 	    cmocka_unit_test(test_focus_stops_at_shared_promises),
-	    cmocka_unit_test(test_rows_of_a_server_equal_its_concurrent_requests),
+	    cmocka_unit_test(test_number_of_rows_of_a_server_is_near_its_live_promises),
 	    cmocka_unit_test(test_focus_on_a_connection_shows_all_its_requests),
 	    cmocka_unit_test(test_start_times_differing_in_one_bit_are_sorted),
 	    cmocka_unit_test(test_empty_model_has_no_rows),
-	    cmocka_unit_test(test_layout_of_net_ctf_matches_known_rows),
+	    cmocka_unit_test(test_layout_of_net_ctf_needs_at_most_53_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -383,19 +383,19 @@ static void small_window_skips_most_of_a_ring(void **state)
 }
 
 /* The window starts between two refreshes. */
-static void more_events_than_a_window_are_followed(void **state)
+static void more_events_per_refresh_than_the_window_are_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 9, false);
 }
 
-static void more_events_with_kernel_events_are_followed(void **state)
+static void more_events_per_refresh_than_the_window_are_followed_with_kernel_events(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 65536},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000}, 10, 8000, 10, true);
 }
 
-static void ring_gets_more_events_than_a_window(void **state)
+static void ring_with_more_events_per_refresh_than_the_window_is_followed(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 1 << 20, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 1000, .begins_at_window = true}, 15, 8000, 12,
@@ -430,7 +430,7 @@ static void first_window_has_existing_events(void **state)
 }
 
 /* A late refresh reads the whole ring, and builds a model of one window only. */
-static void late_refresh_builds_only_a_window(void **state)
+static void late_refresh_builds_a_model_of_only_one_window(void **state)
 {
 	enum { TASKS = 100000, WINDOW = 1000, TOLD = 20 };
 	const struct weft_record_options record = {
@@ -452,7 +452,7 @@ static void late_refresh_builds_only_a_window(void **state)
 }
 
 /* The notes of snapshots stay in the state although their window is long over. */
-static void snapshots_older_than_the_window_are_kept(void **state)
+static void newest_64_snapshots_older_than_the_window_are_kept(void **state)
 {
 	enum { TASKS = 20000, MANY = 100, KEPT = 64 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -584,13 +584,13 @@ int main(void)
 	    CASE(kernel_events_are_followed),
 	    CASE(moving_window_is_followed),
 	    CASE(small_window_skips_most_events),
-	    CASE(more_events_than_a_window_are_followed),
-	    CASE(more_events_with_kernel_events_are_followed),
-	    CASE(ring_gets_more_events_than_a_window),
+	    CASE(more_events_per_refresh_than_the_window_are_followed),
+	    CASE(more_events_per_refresh_than_the_window_are_followed_with_kernel_events),
+	    CASE(ring_with_more_events_per_refresh_than_the_window_is_followed),
 	    CASE(small_window_skips_most_of_a_ring),
 	    CASE(first_window_has_existing_events),
-	    CASE(late_refresh_builds_only_a_window),
-	    CASE(snapshots_older_than_the_window_are_kept),
+	    CASE(late_refresh_builds_a_model_of_only_one_window),
+	    CASE(newest_64_snapshots_older_than_the_window_are_kept),
 	    CASE(window_as_large_as_the_trace_loses_no_event),
 	    CASE(wrapping_ring_is_followed),
 	    CASE(ring_shorter_than_the_window_is_followed),

@@ -228,7 +228,7 @@ static void read_right_after_an_await_replaces_the_await(void **state)
 	assert_int_equal(weft_model_find(m, 5), WEFT_NONE);
 }
 
-static void later_events_apply_to_the_merged_promise(void **state)
+static void events_of_a_merged_promise_apply_to_its_last_target(void **state)
 {
 	for (int i = 1; i < 1000; i++)
 		mw_link(&w, i, WEFT_OP_BECOME, i, i + 1);
@@ -574,7 +574,7 @@ int main(void)
 	    TEST(promise_name_is_its_last_label_or_its_id),
 	    TEST(runs_switch_between_promises),
 	    TEST(read_right_after_an_await_replaces_the_await),
-	    TEST(later_events_apply_to_the_merged_promise),
+	    TEST(events_of_a_merged_promise_apply_to_its_last_target),
 	    TEST(promises_becoming_each_other_are_no_anomaly),
 	    TEST(promise_becoming_itself_is_an_anomaly),
 	    TEST(only_the_first_end_of_a_promise_counts),
