@@ -170,7 +170,7 @@ static void end_signaller(void)
 	weft_idle(WEFT_IDLE_WAIT);
 }
 
-static void thread_without_a_remaining_signaller_hangs(void **state)
+static void thread_awaiting_a_condition_hangs_if_its_signaller_has_ended(void **state)
 {
 	for (int ends = 0; ends < 2; ends++) {
 		start_recording();
@@ -429,7 +429,7 @@ static void take_some(void)
 }
 
 /* The consumer records more events than the producer, so the ring of its thread has lost its older changes of the counter. */
-static void counter_overwritten_on_one_thread_is_no_backlog(void **state)
+static void counter_with_overwritten_changes_on_one_thread_is_no_backlog(void **state)
 {
 	start_recording();
 	condition = weft_create(WEFT_SYSTEM_ID, WEFT_KIND_CONDITION, WEFT_SITE());
@@ -763,13 +763,13 @@ int main(void)
 	    cmocka_unit_test(late_result_of_cancelled_promise_is_no_finding),
 	    cmocka_unit_test(long_work_after_a_timeout_is_wasted_unless_its_result_is_read),
 	    cmocka_unit_test(work_running_for_long_after_its_cancellation_is_wasted),
-	    cmocka_unit_test(thread_without_a_remaining_signaller_hangs),
+	    cmocka_unit_test(thread_awaiting_a_condition_hangs_if_its_signaller_has_ended),
 	    cmocka_unit_test(lock_released_shortly_before_a_kill_is_not_a_hang),
 	    cmocka_unit_test(response_is_overdue_after_20_times_the_slowest),
 	    cmocka_unit_test(stuck_finding_of_a_promise_with_new_inputs_is_uncertain),
 	    cmocka_unit_test(idle_wait_of_a_repeating_consumer_is_informational),
 	    cmocka_unit_test(drained_backlog_is_informational),
-	    cmocka_unit_test(counter_overwritten_on_one_thread_is_no_backlog),
+	    cmocka_unit_test(counter_with_overwritten_changes_on_one_thread_is_no_backlog),
 	    cmocka_unit_test(retries_without_a_recorded_start_are_found),
 	    cmocka_unit_test(lock_owner_awaiting_its_lock_deadlocks_only_if_it_recorded_the_hold),
 	    cmocka_unit_test(each_stall_lists_its_own_victims),

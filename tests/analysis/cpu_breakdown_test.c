@@ -217,7 +217,7 @@ static void thread_asleep_before_a_stall_is_not_said_to_lack_a_cpu(void **state)
 
 /* A callback sleeps once, in a call that the trace does not record.  A short sleep may be a page fault; a long sleep is a stall.
  */
-static void short_unknown_sleep_is_informational(void **state)
+static void short_sleep_in_an_unrecorded_call_is_informational(void **state)
 {
 	static const int64_t lengths_ns[] = {159 * MS, 1100 * MS};
 	for (int i = 0; i < 2; i++) {
@@ -272,7 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(stall_reports_its_cpu_breakdown),
 	    cmocka_unit_test(unknown_wait_is_doubted_if_another_thread_got_no_cpu),
 	    cmocka_unit_test(thread_asleep_before_a_stall_is_not_said_to_lack_a_cpu),
-	    cmocka_unit_test(short_unknown_sleep_is_informational),
+	    cmocka_unit_test(short_sleep_in_an_unrecorded_call_is_informational),
 	    cmocka_unit_test(sleep_after_starting_a_process_may_be_due_to_a_busy_machine)};
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }

@@ -160,7 +160,7 @@ static const struct weft_finding *find_first(const char *name)
 
 /* If a callback is blocked in a call when the process dies, the finding is a hang in the call, and no crash.
  * The finding is uncertain if the call started a short while before the end. */
-static void callback_blocked_at_the_end_hangs_in_its_call(void **state)
+static void callback_blocked_at_the_end_of_the_trace_hangs_in_its_call(void **state)
 {
 	for (int is_short = 0; is_short < 2; is_short++) {
 		begin_blocked_loop(true);
@@ -1004,7 +1004,7 @@ int main(void)
 	    cmocka_unit_test(sleep_in_a_callback_is_a_stall_without_a_victim),
 	    cmocka_unit_test(short_or_busy_callback_is_no_alarm),
 	    cmocka_unit_test(synchronous_call_in_a_callback_is_a_stall),
-	    cmocka_unit_test(callback_blocked_at_the_end_hangs_in_its_call),
+	    cmocka_unit_test(callback_blocked_at_the_end_of_the_trace_hangs_in_its_call),
 	    cmocka_unit_test(late_callback_is_a_victim_of_the_last_stall_before_it),
 	    cmocka_unit_test(each_stall_reports_the_time_lost_by_promises),
 	    cmocka_unit_test(first_run_of_a_trace_can_be_a_stall),

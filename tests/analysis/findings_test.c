@@ -253,7 +253,7 @@ static void few_or_long_calls_are_no_spin(void **state)
 }
 
 /* On a busy machine a call may take long because the thread waits for a CPU. */
-static void only_cpu_time_decides_whether_calls_are_long(void **state)
+static void only_cpu_time_decides_whether_the_calls_of_a_spin_are_long(void **state)
 {
 	weft_id idle = spin_on_cpu(100000, 80000, 8000);
 	explain(true);
@@ -1423,7 +1423,7 @@ int main(void)
 	    cmocka_unit_test(longest_of_several_spins_is_reported),
 	    cmocka_unit_test(computed_start_of_a_spin_is_not_before_its_promise),
 	    cmocka_unit_test(few_or_long_calls_are_no_spin),
-	    cmocka_unit_test(only_cpu_time_decides_whether_calls_are_long),
+	    cmocka_unit_test(only_cpu_time_decides_whether_the_calls_of_a_spin_are_long),
 	    cmocka_unit_test(tasks_of_one_type_without_a_result_are_one_finding),
 	    cmocka_unit_test(unanswered_message_names_its_receiver),
 	    cmocka_unit_test(operation_in_flight_at_exit_is_no_alarm),

@@ -248,7 +248,7 @@ static uint64_t unhash(uint64_t hash)
 }
 
 /* Ids that a fixed hash would map to one slot. */
-static void hostile_ids_do_not_collide(void **state)
+static void ids_crafted_to_collide_spread_over_the_hash_table(void **state)
 {
 	enum { COUNT = 100000 };
 	struct weft_idmap map = {0};
@@ -710,7 +710,7 @@ int main(void)
 	    cmocka_unit_test(idmap_size_is_bounded_for_hostile_ids),
 	    cmocka_unit_test(intern_gives_equal_strings_the_same_number),
 	    cmocka_unit_test(keyed_hash_equals_siphash_vectors),
-	    cmocka_unit_test(hostile_ids_do_not_collide),
+	    cmocka_unit_test(ids_crafted_to_collide_spread_over_the_hash_table),
 	    cmocka_unit_test(sort_orders_inputs_of_any_shape),
 	    cmocka_unit_test(sort_needs_no_memory),
 	    cmocka_unit_test(sort_moves_items_of_any_size),

@@ -1099,7 +1099,7 @@ static double red_of_pending(int of_ten)
 }
 
 /* In very low rows, few failures are less red than failures everywhere. */
-static void test_red_part_shows_the_share_of_failures(void **state)
+static void test_amount_of_red_grows_with_the_share_of_failures(void **state)
 {
 	(void)state;
 	const double few = red_of(20), all = red_of(1), six = red_of_pending(6), ten = red_of_pending(10);
@@ -1205,7 +1205,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(test_labels_in_svg_are_escaped),
 	    cmocka_unit_test(test_frame_size_is_bounded),
 	    cmocka_unit_test(test_rows_of_short_promises_show_counts),
-	    cmocka_unit_test(test_red_part_shows_the_share_of_failures),
+	    cmocka_unit_test(test_amount_of_red_grows_with_the_share_of_failures),
 	    cmocka_unit_test(test_pause_colour_shows_the_share_of_paused_time),
 	    cmocka_unit_test(test_themes_have_enough_contrast),
 	};

@@ -370,13 +370,13 @@ static void moving_window_is_followed(void **state)
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 100}, 150, 40, 2, false);
 }
 
-static void small_window_skips_most_events(void **state)
+static void model_of_a_small_window_is_right_after_skipped_events(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_GROW, .packet_bytes = 4096},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 150, 40, 7, false);
 }
 
-static void small_window_skips_most_of_a_ring(void **state)
+static void model_of_a_small_window_of_a_ring_is_right_after_skipped_events(void **state)
 {
 	follow_program((struct weft_record_options){.mode = WEFT_RECORD_RING, .size_bytes = 16384, .packets = 4},
 	    (struct weft_follower_options){.window_ns = INT64_MAX, .window_events = 10}, 250, 30, 8, false);
@@ -512,7 +512,7 @@ static size_t count_pending(const struct weft_model *m)
 
 /* A promise library may record a connection as a chain: each request is merged with the next one, and events name the chain by
  * its first id. */
-static void merged_chain_keeps_its_first_id(void **state)
+static void event_with_the_first_id_of_a_merged_chain_ends_the_chain(void **state)
 {
 	enum { REQUESTS = 40000, A_LOOK = 5000 };
 	const struct weft_record_options record = {.mode = WEFT_RECORD_GROW, .directory = path, .use_monotonic = true};
@@ -583,18 +583,18 @@ int main(void)
 	    CASE(growing_trace_is_followed),
 	    CASE(kernel_events_are_followed),
 	    CASE(moving_window_is_followed),
-	    CASE(small_window_skips_most_events),
+	    CASE(model_of_a_small_window_is_right_after_skipped_events),
 	    CASE(more_events_per_refresh_than_the_window_are_followed),
 	    CASE(more_events_per_refresh_than_the_window_are_followed_with_kernel_events),
 	    CASE(ring_with_more_events_per_refresh_than_the_window_is_followed),
-	    CASE(small_window_skips_most_of_a_ring),
+	    CASE(model_of_a_small_window_of_a_ring_is_right_after_skipped_events),
 	    CASE(first_window_has_existing_events),
 	    CASE(late_refresh_builds_a_model_of_only_one_window),
 	    CASE(newest_64_snapshots_older_than_the_window_are_kept),
 	    CASE(window_as_large_as_the_trace_loses_no_event),
 	    CASE(wrapping_ring_is_followed),
 	    CASE(ring_shorter_than_the_window_is_followed),
-	    CASE(merged_chain_keeps_its_first_id),
+	    CASE(event_with_the_first_id_of_a_merged_chain_ends_the_chain),
 	    CASE(ended_promises_outside_of_the_window_take_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
