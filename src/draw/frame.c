@@ -75,6 +75,10 @@ int weft__frame_append(struct weft_draw_list *list, double more_px, const struct
 	    .width = weft__floor((double)list->width_px),
 	    .height = weft__floor(top + more_px)};
 	list->height_px = (float)(top + more_px);
+	/* The list is larger than its first frame. */
+	f.failed = !clear_bits(&f);
+	if (f.failed)
+		return close_frame(&f, err);
 	weft__rect(&f, weft__ink(WEFT_LAYER_BACK, WEFT_PAINT_BACKGROUND, 255), 0, weft__floor(top), f.width, f.height);
 	weft__rect(&f, weft__ink(WEFT_LAYER_GRID, WEFT_PAINT_BAND, 255), 0, weft__floor(top), f.width, weft__floor(top) + 1);
 	draw(&f, what, weft__floor(top));

@@ -500,11 +500,13 @@ static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64
 	uint32_t p;
 	struct weft__stream_state *s = &b->streams.items[ev->stream];
 	int status = get_promise(b, ev, ev->a, &p);
-	if (status == WEFT_OK && ev->value == IS_GUESS)
+	if (status < 0)
+		return status;
+	if (ev->value == IS_GUESS)
 		return begin_guess(b, ev->stream, time_ns);
 	const bool is_known = s->running == p && ev->value != IS_DOUBT;
-	if (status < 0 || p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || is_known)
-		return status;
+	if (p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || is_known)
+		return WEFT_OK;
 	struct weft_run *run = &b->runs.items[s->run];
 	const int64_t from_ns = max_time(run->start_ns, s->transfer_ns);
 	if ((status = add_claim(b, ev->stream, from_ns, time_ns)) < 0)

@@ -303,10 +303,26 @@ static void step_end(struct walk *w)
 		    w, WEFT_STEP_WAITING, w->promise, w->link_index->model->promises[w->promise].start_ns, get_first_mode(w));
 }
 
+/* Returns the run of the walk's promise that lasts at least until the walk's time; if there is none, the last run that started
+ * before this time.  Runs of a request may overlap, because a loop and a worker thread may run it at the same time. */
+static uint32_t find_run(const struct walk *w)
+{
+	enum { MAX_OVERLAPPING = 8 };
+	const struct weft_model *m = w->link_index->model;
+	const uint32_t last = weft_run_before(m, w->promise, w->time_ns), first = m->promises[w->promise].runs;
+	for (uint32_t run = last, i = 0; last != WEFT_NONE && i < MAX_OVERLAPPING && run >= first; run--, i++) {
+		if (m->runs[run].end_ns >= w->time_ns)
+			return run;
+		if (run == 0)
+			break;
+	}
+	return last;
+}
+
 static void step_action(struct walk *w)
 {
 	const struct weft_model *m = w->link_index->model;
-	uint32_t run = weft_run_before(m, w->promise, w->time_ns);
+	uint32_t run = find_run(w);
 	if (run != WEFT_NONE && m->runs[run].end_ns >= w->time_ns) {
 		step_back(w, WEFT_STEP_RUNNING, w->promise, m->runs[run].start_ns, STARTING);
 		return;
@@ -378,8 +394,8 @@ static uint32_t find_sleeper(const struct walk *w)
 static void leave_answered(struct walk *w)
 {
 	const struct weft_model *m = w->link_index->model;
-	const uint32_t run = weft_run_before(m, w->promise, w->time_ns), by = w->answerer;
-	if (run != WEFT_NONE && m->runs[run].end_ns == w->time_ns) {
+	const uint32_t run = find_run(w), by = w->answerer;
+	if (run != WEFT_NONE && m->runs[run].end_ns >= w->time_ns) {
 		w->mode = ACTING;
 		return;
 	}
