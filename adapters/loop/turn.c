@@ -15,11 +15,9 @@
 #include "adapters/hook/fd_table.h"
 #include "adapters/hook/thread_memory.h"
 #include "adapters/loop/turn.h"
+#include "wire/wire.h"
 
 enum { MAX_QUEUED = 32, MAX_USED = 64 };
-
-/* Values of a claim. */
-enum { IS_ITS_OWN = 0, MAY_BE_ITS_OWN = 1, IS_GUESSED = 2 };
 
 unsigned weft__loop_epoch;
 
@@ -144,7 +142,7 @@ static void claim_thread(weft_id request)
 	if (thread->wait_owner != WEFT_HOOK_WAIT_OF_NOBODY || thread->running != thread->root ||
 	    thread->recorded_running != thread->root)
 		return;
-	weft__detail(request, WEFT_DETAIL_CLAIM, IS_ITS_OWN, "");
+	weft__detail(request, WEFT_DETAIL_CLAIM, WEFT_CLAIM_SURE, "");
 	weft_run(thread->root);
 }
 
@@ -154,7 +152,7 @@ void weft__loop_claim(weft_id request, int fd)
 		claim_thread(request);
 	if (!has_loop() || weft__hook_get_thread()->recorded_running == request)
 		return;
-	weft__detail(request, WEFT_DETAIL_CLAIM, is_running_new() ? MAY_BE_ITS_OWN : IS_ITS_OWN, "");
+	weft__detail(request, WEFT_DETAIL_CLAIM, is_running_new() ? WEFT_CLAIM_DOUBT : WEFT_CLAIM_SURE, "");
 	weft__loop_run(request, fd);
 }
 
@@ -205,7 +203,7 @@ static void run_next(bool may_be_other)
 		return;
 	weft__loop_run(next, fd);
 	if (may_be_other)
-		weft__detail(next, WEFT_DETAIL_CLAIM, IS_GUESSED, "");
+		weft__detail(next, WEFT_DETAIL_CLAIM, WEFT_CLAIM_GUESS, "");
 }
 
 void weft__loop_dequeue(int fd)
@@ -280,7 +278,7 @@ static void end_turn(bool may_sleep)
 	count_idle_turn();
 	/* The loop may have worked for any of the requests that it has read and not answered. */
 	if (get_here()->queued > 1 && is_running_new())
-		weft__detail(weft__hook_get_thread()->running, WEFT_DETAIL_CLAIM, MAY_BE_ITS_OWN, "");
+		weft__detail(weft__hook_get_thread()->running, WEFT_DETAIL_CLAIM, WEFT_CLAIM_DOUBT, "");
 	get_here()->may_sleep = may_sleep;
 	get_here()->is_late = get_here()->turn_since && weft__stream->last - get_here()->turn_since >= weft__stream->long_ticks;
 	for (unsigned i = 0; i < get_here()->used; i++)

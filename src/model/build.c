@@ -9,6 +9,7 @@
 #include "base/known_strings.h"
 #include "model/kernel.h"
 #include "model/private.h"
+#include "wire/wire.h"
 
 /* Times since the first event are limited to 73 years, so that the difference of any two times cannot overflow. */
 #define MAX_TIME_NS (INT64_MAX / 4)
@@ -496,15 +497,14 @@ static int begin_guess(struct weft__build *b, uint16_t stream, int64_t time_ns)
  * is doubtful.  The part of the run before that transfer keeps its promise. */
 static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64_t time_ns)
 {
-	enum { IS_DOUBT = 1, IS_GUESS = 2 };
 	uint32_t p;
 	struct weft__stream_state *s = &b->streams.items[ev->stream];
 	int status = get_promise(b, ev, ev->a, &p);
 	if (status < 0)
 		return status;
-	if (ev->value == IS_GUESS)
+	if (ev->value == WEFT_CLAIM_GUESS)
 		return begin_guess(b, ev->stream, time_ns);
-	const bool is_known = s->running == p && ev->value != IS_DOUBT;
+	const bool is_known = s->running == p && ev->value != WEFT_CLAIM_DOUBT;
 	if (p == WEFT_SYSTEM || s->running == WEFT_NONE || s->running == WEFT_SYSTEM || is_known)
 		return WEFT_OK;
 	struct weft_run *run = &b->runs.items[s->run];
@@ -513,7 +513,7 @@ static int apply_claim(struct weft__build *b, const struct weft_event *ev, int64
 		return status;
 	s->has_claim = true;
 	note_activity(b, s->running, from_ns);
-	if (ev->value == IS_DOUBT)
+	if (ev->value == WEFT_CLAIM_DOUBT)
 		return WEFT_OK;
 	if (from_ns > run->start_ns)
 		split_run(b, ev->stream, from_ns);

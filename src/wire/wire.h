@@ -68,6 +68,13 @@ struct weft_packet_header {
 _Static_assert(sizeof(struct weft_packet_header) == 160, "the layout is fixed");
 _Static_assert(offsetof(struct weft_packet_header, content_size) == 48, "the layout is fixed");
 
+/* Values of the detail WEFT_DETAIL_CLAIM. */
+enum weft_claim {
+	WEFT_CLAIM_SURE = 0,  /* the thread worked for the promise since its last transfer or run */
+	WEFT_CLAIM_DOUBT = 1, /* perhaps it did */
+	WEFT_CLAIM_GUESS = 2  /* perhaps it works for the promise from now on */
+};
+
 /* Bits of the first byte (id) of an event: its op and its encoding. */
 enum weft_event_bits {
 	WEFT_ID_OP = 0x1f,
