@@ -310,12 +310,9 @@ static uint32_t find_run(const struct walk *w)
 	enum { MAX_OVERLAPPING = 8 };
 	const struct weft_model *m = w->link_index->model;
 	const uint32_t last = weft_run_before(m, w->promise, w->time_ns), first = m->promises[w->promise].runs;
-	for (uint32_t run = last, i = 0; last != WEFT_NONE && i < MAX_OVERLAPPING && run >= first; run--, i++) {
-		if (m->runs[run].end_ns >= w->time_ns)
-			return run;
-		if (run == 0)
-			break;
-	}
+	for (uint32_t i = 0; last != WEFT_NONE && i < MAX_OVERLAPPING && i <= last - first; i++)
+		if (m->runs[last - i].end_ns >= w->time_ns)
+			return last - i;
 	return last;
 }
 
