@@ -140,7 +140,7 @@ def test_small_libevent_programs_become_the_expected_promises(folder):
     # A loop that the program runs by single iterations records its inputs while it sleeps; its promise ends when its base is freed.
     recording = Recording(weft, os.path.join(folder, 'turned'), [scenes, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
-    until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, single iterations') == ['100 s', 'pipe'], 'what the loop waits for is told')
+    until(lambda: recording.trace('event_scenes').kept_by('event_base_loop, single iterations') == ['100 s', 'pipe'], 'the trace does not list what the loop waits for')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
     trace = recording.trace('event_scenes')

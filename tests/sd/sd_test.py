@@ -79,7 +79,7 @@ def scenes(weft, folder, program):
     # A loop that the program runs by single iterations records its inputs while it sleeps.
     recording = Recording(weft, os.path.join(folder, 'turned'), [program, 'turned'], wait=False, stdin=subprocess.PIPE)
     expect(recording.process.stdout.readline(), b'sleeps\n', 'the first word of turned')
-    until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run') == ['100 s', 'pipe'], 'what the loop waits for is told')
+    until(lambda: recording.trace('sd_scenes').kept_by('sd_event_run') == ['100 s', 'pipe'], 'the trace does not list what the loop waits for')
     recording.out, recording.err = recording.process.communicate(b'x', timeout=PATIENCE)
     expect((recording.process.returncode, recording.out), (0, b'awake\n'), 'how turned ends')
     expect(complete_trace(recording.trace('sd_scenes')).findings(LATE), {}, 'what is found in turned')
@@ -210,7 +210,7 @@ def stands_by(weft, folder):
             waits = {(p['kind'], label) for p in trace.promises() if p['end'] == 'pending' and p['start_ns'] < 0 for _, label in p['labels']}
             return all(any(kind == k and label in text for k, text in waits)
                        for kind, label in (('loop', 'sd_event_loop'), ('connection', 'udp 0.0.0.0:67'), ('timer', 'dhcp4-lifetime'), ('signal', 'signal 15')))
-        until(is_told, 'what networkd waits for is never told')
+        until(is_told, 'the trace never lists what networkd waits for')
         subprocess.run([weft, 'off', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
     subprocess.run([weft, 'on', str(pid), '--wait=60s'], stdout=subprocess.DEVNULL, check=True)
     os.kill(pid, 15)

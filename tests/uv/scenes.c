@@ -58,9 +58,10 @@ static int polled(void)
 	return uv_loop_close(&other) != UV_EBUSY;
 }
 
-/* ---- anew: two loops, one after the other, in the same memory, each run by single iterations; the first is never closed ---- */
+/* ---- again: two loops, one after the other, in the same memory, each run by single iterations; the first is never closed ----
+ */
 
-static int anew(void)
+static int again(void)
 {
 	static uv_loop_t place;
 	static uv_timer_t timers[2];
@@ -659,7 +660,7 @@ int main(int argc, char **argv)
 	return !strcmp(name, "busy")        ? busy(0)
 	       : !strcmp(name, "closed")    ? busy(1)
 	       : !strcmp(name, "polled")    ? polled()
-	       : !strcmp(name, "anew")      ? anew()
+	       : !strcmp(name, "again")     ? again()
 	       : !strcmp(name, "twice")     ? twice()
 	       : !strcmp(name, "moved")     ? moved()
 	       : !strcmp(name, "alive")     ? alive()

@@ -40,7 +40,7 @@ found = record('polled').findings()
 expect(len(found['unclosed'][0]['evidence']), 1, 'handles of the program that were open')
 
 # A new loop in the memory of an old one is another promise, with iterations and an end of its own.
-trace = record('anew')
+trace = record('again')
 expect([p['end'] for p in trace.promises('loop', 'single iterations')], ['pending', 'resolved'], 'how two loops in the same memory end')
 expect([p['end'] for p in trace.promises('close', 'uv_loop_close')], ['pending'], 'what became of the first attempt to close them')
 
